@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# kb_module(<name> [PURE] [DEPENDS <module>...] [EXTERNAL <target>...] HEADERS ... SOURCES ... [TESTS ...])
+#
+# The only way to make a library: folder src/<name>, target kb_<name>, namespace kb::<name>, test binary
+# kb_<name>_tests that links this module and the test support alone. `base` and fmt are implied. The DEPENDS lists
+# are the layer rules; the test `architecture.layers` reads them from the property KB_MODULES.
+function(kb_module name)
+  cmake_parse_arguments(M "PURE" "" "DEPENDS;EXTERNAL;HEADERS;SOURCES;TESTS" ${ARGN})
+  if(M_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "kb_module(${name}): unknown arguments ${M_UNPARSED_ARGUMENTS}")
+  endif()
+  set(target kb_${name})
+  add_library(${target} STATIC ${M_SOURCES} ${M_HEADERS})
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  target_compile_features(${target} PUBLIC cxx_std_23)
+  target_link_libraries(${target} PUBLIC fmt::fmt PRIVATE $<BUILD_INTERFACE:kb_options> ${M_EXTERNAL})
+  if(NOT name STREQUAL "base")
+    target_link_libraries(${target} PUBLIC kb_base)
+  endif()
+  foreach(dep IN LISTS M_DEPENDS)
+    target_link_libraries(${target} PUBLIC kb_${dep})
+  endforeach()
+  string(REPLACE ";" "," depends "${M_DEPENDS}")
+  set_property(GLOBAL APPEND PROPERTY KB_MODULES "${name}|${M_PURE}|${depends}")
+
+  if(KB_BUILD_TESTS AND M_TESTS)
+    add_executable(${target}_tests ${M_TESTS})
+    target_include_directories(${target}_tests PRIVATE ${CMAKE_BINARY_DIR}/generated)
+    target_link_libraries(${target}_tests PRIVATE ${target} kb_test_support kb_options ${M_EXTERNAL})
+    target_precompile_headers(${target}_tests REUSE_FROM kb_test_support)
+    target_compile_definitions(${target}_tests PRIVATE KB_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    add_test(NAME unit.${name} COMMAND ${target}_tests)
+    set_tests_properties(unit.${name} PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+  endif()
+endfunction()
