@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/diagnostics.hpp"
+#include "document/node.hpp"
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kb::document {
+
+/// A value with the place it was read from.
+template <typename T>
+struct Located {
+    T value{};
+    Span span{};
+
+    bool operator==(const Located& other) const { return value == other.value; }
+};
+
+/// Walks one table and its children; records each problem with place and path and goes on. `path` is what messages
+/// call the table: "[general]", "[kernel.main]".
+class Reader {
+public:
+    Reader(const Node& table, std::string path, Diagnostics& diagnostics);
+
+    /// Every getter reports a wrong type ("wrong-type") and returns nothing then; a missing key is silent in these ...
+    [[nodiscard]] std::optional<Located<std::string>> string(std::string_view key);
+    [[nodiscard]] std::optional<Located<std::uint64_t>> unsigned_integer(std::string_view key);
+    [[nodiscard]] std::optional<Located<bool>> boolean(std::string_view key);
+    /// Items of a wrong type are reported and left out.
+    [[nodiscard]] std::optional<std::vector<Located<std::string>>> strings(std::string_view key);
+    [[nodiscard]] const Node* table(std::string_view key);
+    [[nodiscard]] const Node* array(std::string_view key);
+    [[nodiscard]] const Node* any(std::string_view key);
+    /// ... and reported ("missing-key") when listed here, at the place of the table.
+    void require(std::initializer_list<std::string_view> keys);
+    /// Reports every key that no getter asked for, with a suggestion from `known` ("unknown-key"). Call it last.
+    void finish(std::initializer_list<std::string_view> known);
+
+    [[nodiscard]] const Node& node() const { return *node_; }
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] Diagnostics& diagnostics() { return *diagnostics_; }
+
+private:
+    const Node* node_;
+    std::string path_;
+    Diagnostics* diagnostics_;
+};
+
+} // namespace kb::document
