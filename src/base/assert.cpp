@@ -7,7 +7,8 @@
 namespace kb {
 
 void assertion_failed(const char* condition, const char* why, const char* file, int line) noexcept {
-    std::fprintf(stderr, "kernel-builder: bug: %s:%d: '%s' does not hold: %s\n", file, line, condition, why);
+    std::fprintf(
+        stderr, "kernel-builder: bug: %s:%d: '%s' does not hold: %s\n", file, line, condition, why);
     std::abort();
 }
 

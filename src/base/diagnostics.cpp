@@ -12,12 +12,19 @@
 
 namespace kb {
 
-void Diagnostics::error(std::string id, Span span, std::string message, std::vector<std::string> notes) {
+void Diagnostics::error(std::string id,
+                        Span span,
+                        std::string message,
+                        std::vector<std::string> notes) {
     report({Severity::error, std::move(id), std::move(span), std::move(message), std::move(notes)});
 }
 
-void Diagnostics::warning(std::string id, Span span, std::string message, std::vector<std::string> notes) {
-    report({Severity::warning, std::move(id), std::move(span), std::move(message), std::move(notes)});
+void Diagnostics::warning(std::string id,
+                          Span span,
+                          std::string message,
+                          std::vector<std::string> notes) {
+    report(
+        {Severity::warning, std::move(id), std::move(span), std::move(message), std::move(notes)});
 }
 
 void Diagnostics::append(Diagnostics other) {
@@ -25,11 +32,13 @@ void Diagnostics::append(Diagnostics other) {
 }
 
 bool Diagnostics::has_errors() const {
-    return std::ranges::any_of(items_, [](const Diagnostic& d) { return d.severity == Severity::error; });
+    return std::ranges::any_of(items_,
+                               [](const Diagnostic& d) { return d.severity == Severity::error; });
 }
 
 void Diagnostics::sort() {
-    std::ranges::stable_sort(items_, {}, [](const Diagnostic& d) { return std::tie(d.span, d.id, d.message); });
+    std::ranges::stable_sort(
+        items_, {}, [](const Diagnostic& d) { return std::tie(d.span, d.id, d.message); });
     const auto doubled = std::ranges::unique(items_);
     items_.erase(doubled.begin(), doubled.end());
 }
@@ -77,18 +86,25 @@ std::string excerpt(const Span& span, std::string_view source) {
         under += c == '\t' ? '\t' : ' ';
         ++column;
     }
-    const std::size_t length = count_code_points(line) + 1 > span.column ? count_code_points(line) + 1 - span.column : 1;
+    const std::size_t length =
+        count_code_points(line) + 1 > span.column ? count_code_points(line) + 1 - span.column : 1;
     const bool one_line = span.end_line == span.line && span.end_column > span.column;
-    const std::size_t width = std::clamp<std::size_t>(one_line ? span.end_column - span.column : 1, 1, std::max<std::size_t>(length, 1));
+    const std::size_t width = std::clamp<std::size_t>(
+        one_line ? span.end_column - span.column : 1, 1, std::max<std::size_t>(length, 1));
     under += '^' + std::string(width - 1, '~');
-    return fmt::format(" {} | {}\n {} | {}\n", number, escape_control(line), std::string(number.size(), ' '), under);
+    return fmt::format(" {} | {}\n {} | {}\n",
+                       number,
+                       escape_control(line),
+                       std::string(number.size(), ' '),
+                       under);
 }
 
 } // namespace
 
 std::string to_text(const Diagnostic& diagnostic, std::optional<std::string_view> source) {
     const char* severity = diagnostic.severity == Severity::error ? "error" : "warning";
-    std::string out = fmt::format("{}: {}: {} [{}]\n", place(diagnostic.span), severity, diagnostic.message, diagnostic.id);
+    std::string out = fmt::format(
+        "{}: {}: {} [{}]\n", place(diagnostic.span), severity, diagnostic.message, diagnostic.id);
     if (source && diagnostic.span.line != 0) {
         out += excerpt(diagnostic.span, *source);
     }
@@ -121,7 +137,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 } // namespace
 
-std::optional<std::string> nearest(std::string_view word, std::span<const std::string_view> candidates) {
+std::optional<std::string> nearest(std::string_view word,
+                                   std::span<const std::string_view> candidates) {
     if (word.empty() || word.size() > 200) {
         return std::nullopt;
     }
@@ -139,7 +156,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     return best;
 }
 
-std::vector<std::string> suggestion_note(std::string_view word, std::span<const std::string_view> candidates) {
+std::vector<std::string> suggestion_note(std::string_view word,
+                                         std::span<const std::string_view> candidates) {
     if (const auto found = nearest(word, candidates)) {
         return {fmt::format("did you mean '{}'?", *found)};
     }

@@ -42,7 +42,8 @@ Error error_from_errno(int errno_value, std::string what) {
         break;
     }
     // generic_category: std::strerror is not safe among threads.
-    return {.code = code, .message = std::move(what) + ": " + std::generic_category().message(errno_value)};
+    return {.code = code,
+            .message = std::move(what) + ": " + std::generic_category().message(errno_value)};
 }
 
 const char* to_text(ErrorCode code) {

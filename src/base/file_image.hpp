@@ -20,7 +20,8 @@ struct FileImage {
     bool operator==(const FileImage&) const = default;
 };
 
-/// A file compiled into the binary (cmake/KbEmbed.cmake); `path` is relative to the embedded folder.
+/// A file compiled into the binary (cmake/KbEmbed.cmake); `path` is relative to the embedded
+/// folder.
 struct EmbeddedFile {
     std::string_view path{};
     std::string_view content{};

@@ -15,7 +15,10 @@ constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxSegment = 255;
 
 Error bad_path(std::string_view text, std::string_view why) {
-    return {.code = ErrorCode::corrupt, .message = fmt::format("'{}' is not a relative path inside the directory: {}", escape_control(text.substr(0, 200)), why)};
+    return {.code = ErrorCode::corrupt,
+            .message = fmt::format("'{}' is not a relative path inside the directory: {}",
+                                   escape_control(text.substr(0, 200)),
+                                   why)};
 }
 
 } // namespace
@@ -30,7 +33,8 @@ Result<RelPath> RelPath::parse(std::string_view text) {
     if (!is_valid_utf8(text)) {
         return bad_path("(bytes)", "it is not valid UTF-8");
     }
-    if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; })) {
+    if (std::ranges::any_of(
+            text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; })) {
         return bad_path(text, "it holds a control character");
     }
     if (text.find('\\') != std::string_view::npos) {
@@ -38,7 +42,8 @@ Result<RelPath> RelPath::parse(std::string_view text) {
     }
     for (const std::string_view segment : split(text, '/')) {
         if (segment.empty()) {
-            return bad_path(text, text.starts_with('/') ? "it is absolute" : "it has an empty segment");
+            return bad_path(text,
+                            text.starts_with('/') ? "it is absolute" : "it has an empty segment");
         }
         if (segment == "." || segment == "..") {
             return bad_path(text, fmt::format("it has a '{}' segment", segment));
@@ -58,12 +63,14 @@ RelPath RelPath::literal(std::string_view text) {
 
 std::string_view RelPath::name() const {
     const std::size_t slash = text_.rfind('/');
-    return slash == std::string::npos ? std::string_view{text_} : std::string_view{text_}.substr(slash + 1);
+    return slash == std::string::npos ? std::string_view{text_}
+                                      : std::string_view{text_}.substr(slash + 1);
 }
 
 std::string_view RelPath::parent() const {
     const std::size_t slash = text_.rfind('/');
-    return slash == std::string::npos ? std::string_view{} : std::string_view{text_}.substr(0, slash);
+    return slash == std::string::npos ? std::string_view{}
+                                      : std::string_view{text_}.substr(0, slash);
 }
 
 std::string_view RelPath::extension() const {

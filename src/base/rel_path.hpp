@@ -9,9 +9,9 @@
 
 namespace kb {
 
-/// A relative path with '/' that cannot leave its root: no empty, "." or ".." segment, no leading '/', no backslash,
-/// no control character, valid UTF-8, at most 4096 bytes and 255 a segment. Traversal is thus a parse error, once.
-/// Orders by bytes.
+/// A relative path with '/' that cannot leave its root: no empty, "." or ".." segment, no leading
+/// '/', no backslash, no control character, valid UTF-8, at most 4096 bytes and 255 a segment.
+/// Traversal is thus a parse error, once. Orders by bytes.
 class RelPath {
 public:
     [[nodiscard]] static Result<RelPath> parse(std::string_view text);
@@ -19,6 +19,7 @@ public:
     [[nodiscard]] static RelPath literal(std::string_view text);
 
     [[nodiscard]] const std::string& text() const { return text_; }
+
     /// Last segment.
     [[nodiscard]] std::string_view name() const;
     /// Everything before the last segment, "" at the root.
@@ -31,6 +32,7 @@ public:
 
 private:
     explicit RelPath(std::string text) : text_{std::move(text)} {}
+
     std::string text_;
 };
 

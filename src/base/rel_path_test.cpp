@@ -7,7 +7,23 @@ namespace kb {
 namespace {
 
 TEST_CASE("a RelPath cannot leave its root", "[base][rel_path]") {
-    const std::string bad = GENERATE(values<std::string>({"", "/", "/etc/passwd", "..", "a/..", "../a", "a//b", "a/", "./a", ".", "a\\b", std::string("a\0b", 3), "a\nb", "\xff", "\xc0\xae\xc0\xae/a", std::string(5000, 'a'), "a/" + std::string(256, 'b')}));
+    const std::string bad = GENERATE(values<std::string>({"",
+                                                          "/",
+                                                          "/etc/passwd",
+                                                          "..",
+                                                          "a/..",
+                                                          "../a",
+                                                          "a//b",
+                                                          "a/",
+                                                          "./a",
+                                                          ".",
+                                                          "a\\b",
+                                                          std::string("a\0b", 3),
+                                                          "a\nb",
+                                                          "\xff",
+                                                          "\xc0\xae\xc0\xae/a",
+                                                          std::string(5000, 'a'),
+                                                          "a/" + std::string(256, 'b')}));
     CAPTURE(bad);
     CHECK_FALSE(RelPath::parse(bad));
 }

@@ -13,33 +13,48 @@
 
 namespace kb {
 
-/// A value or an Error. Member names are those of std::expected, which the linter cannot read yet (ADR 0001).
-/// A dropped Result does not compile; reading the wrong side is a bug and aborts.
+/// A value or an Error. Member names are those of std::expected, which the linter cannot read yet
+/// (ADR 0001). A dropped Result does not compile; reading the wrong side is a bug and aborts.
 template <typename T>
 class [[nodiscard]] Result {
 public:
     using value_type = T;
 
-    Result(Error error) : state_{std::in_place_index<1>, std::move(error)} {} // NOLINT(google-explicit-constructor): so that `return Error{...};` reads well
+    Result(Error error)
+        : state_{std::in_place_index<1>, std::move(error)} {
+    } // NOLINT(google-explicit-constructor): so that `return Error{...};` reads well
 
     template <typename U = T>
-        requires(std::constructible_from<T, U &&> && !std::same_as<std::remove_cvref_t<U>, Result> && !std::same_as<std::remove_cvref_t<U>, Error>)
-    Result(U&& value) : state_{std::in_place_index<0>, std::forward<U>(value)} {} // NOLINT(google-explicit-constructor): so that `return value;` reads well
+
+    requires(std::constructible_from<T, U&&> && !std::same_as<std::remove_cvref_t<U>, Result> &&
+             !std::same_as<std::remove_cvref_t<U>, Error>) Result(U&& value)
+        : state_{std::in_place_index<0>, std::forward<U>(value)} {
+    } // NOLINT(google-explicit-constructor): so that `return value;` reads well
 
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+
     explicit operator bool() const noexcept { return has_value(); }
 
     [[nodiscard]] T& value() & { return *checked(); }
+
     [[nodiscard]] const T& value() const& { return *const_cast<Result*>(this)->checked(); }
+
     [[nodiscard]] T&& value() && { return std::move(*checked()); }
+
     [[nodiscard]] T& operator*() & { return *checked(); }
+
     [[nodiscard]] const T& operator*() const& { return *const_cast<Result*>(this)->checked(); }
+
     [[nodiscard]] T&& operator*() && { return std::move(*checked()); }
+
     [[nodiscard]] T* operator->() { return checked(); }
+
     [[nodiscard]] const T* operator->() const { return const_cast<Result*>(this)->checked(); }
 
     [[nodiscard]] Error& error() & { return *failure(); }
+
     [[nodiscard]] const Error& error() const& { return *const_cast<Result*>(this)->failure(); }
+
     [[nodiscard]] Error&& error() && { return std::move(*failure()); }
 
     template <typename U>
@@ -60,6 +75,7 @@ private:
         KB_ASSERT(has_value(), "value() is asked only of a successful Result");
         return std::get_if<0>(&state_);
     }
+
     Error* failure() {
         KB_ASSERT(!has_value(), "error() is asked only of a failed Result");
         return std::get_if<1>(&state_);
@@ -75,14 +91,21 @@ public:
     using value_type = void;
 
     Result() = default;
-    Result(Error error) : error_{std::move(error)} {} // NOLINT(google-explicit-constructor): so that `return Error{...};` reads well
+
+    Result(Error error)
+        : error_{std::move(error)} {
+    } // NOLINT(google-explicit-constructor): so that `return Error{...};` reads well
 
     [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
+
     explicit operator bool() const noexcept { return has_value(); }
+
     void value() const { KB_ASSERT(has_value(), "value() is asked only of a successful Result"); }
 
     [[nodiscard]] Error& error() & { return *failure(); }
+
     [[nodiscard]] const Error& error() const& { return *const_cast<Result*>(this)->failure(); }
+
     [[nodiscard]] Error&& error() && { return std::move(*failure()); }
 
     [[nodiscard]] Result context(std::string doing) && {
@@ -105,18 +128,20 @@ private:
 
 #define KB_TRY_CONCAT_(a, b) a##b
 #define KB_TRY_CONCAT(a, b) KB_TRY_CONCAT_(a, b)
-#define KB_TRY_VALUE_(name, decl, ...)                                                                                 \
-    auto name = (__VA_ARGS__);                                                                                         \
-    if (!name) {                                                                                                       \
-        return std::move(name).error();                                                                                \
-    }                                                                                                                  \
+#define KB_TRY_VALUE_(name, decl, ...)                                                             \
+    auto name = (__VA_ARGS__);                                                                     \
+    if (!name) {                                                                                   \
+        return std::move(name).error();                                                            \
+    }                                                                                              \
     decl = std::move(name).value()
 #define KB_TRY_VALUE(decl, ...) KB_TRY_VALUE_(KB_TRY_CONCAT(kb_try_, __LINE__), decl, __VA_ARGS__)
-#define KB_TRY_VOID(...)                                                                                               \
-    if (auto kb_try_result = (__VA_ARGS__); !kb_try_result) {                                                          \
-        return std::move(kb_try_result).error();                                                                       \
-    }                                                                                                                  \
+#define KB_TRY_VOID(...)                                                                           \
+    if (auto kb_try_result = (__VA_ARGS__); !kb_try_result) {                                      \
+        return std::move(kb_try_result).error();                                                   \
+    }                                                                                              \
     static_assert(true)
 #define KB_TRY_SELECT(chosen, ...) chosen
-/// KB_TRY(decl, expr) binds the value of a Result or returns its Error; KB_TRY(expr) does so for a Result<void>.
-#define KB_TRY(first, ...) KB_TRY_SELECT(__VA_OPT__(KB_TRY_VALUE, ) KB_TRY_VOID)(first __VA_OPT__(, ) __VA_ARGS__)
+/// KB_TRY(decl, expr) binds the value of a Result or returns its Error; KB_TRY(expr) does so for a
+/// Result<void>.
+#define KB_TRY(first, ...)                                                                         \
+    KB_TRY_SELECT(__VA_OPT__(KB_TRY_VALUE, ) KB_TRY_VOID)(first __VA_OPT__(, ) __VA_ARGS__)

@@ -7,8 +7,8 @@
 
 namespace kb {
 
-/// A place in a text file. Lines and columns count from 1, columns in code points; the end is one past the last
-/// column. line 0 means "the file as a whole".
+/// A place in a text file. Lines and columns count from 1, columns in code points; the end is one
+/// past the last column. line 0 means "the file as a whole".
 struct Span {
     std::string file{};
     std::uint32_t line = 0;

@@ -45,7 +45,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 
 std::string to_lower(std::string_view text) {
     std::string out{text};
-    std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::ranges::transform(out, out.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
     return out;
 }
 
@@ -107,15 +109,21 @@ bool natural_less(std::string_view a, std::string_view b) {
 }
 
 std::size_t count_code_points(std::string_view utf8) {
-    return static_cast<std::size_t>(std::ranges::count_if(utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 namespace {
 
-/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 when it is malformed (Unicode 15, table 3-7).
+/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 when it is malformed (Unicode
+/// 15, table 3-7).
 std::size_t utf8_sequence_length(std::string_view text) {
-    const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-    const auto between = [&](std::size_t i, unsigned low, unsigned high) { return at(i) >= low && at(i) <= high; };
+    const auto at = [&](std::size_t i) {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+    };
+    const auto between = [&](std::size_t i, unsigned low, unsigned high) {
+        return at(i) >= low && at(i) <= high;
+    };
     const unsigned lead = at(0);
     if (lead < 0x80) {
         return 1;
@@ -185,7 +193,8 @@ std::string human_bytes(std::uint64_t bytes) {
         value /= 1000.0;
         ++unit;
     }
-    return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits.at(unit));
+    return unit == 0 ? fmt::format("{} B", bytes)
+                     : fmt::format("{:.1f} {}", value, kUnits.at(unit));
 }
 
 } // namespace kb

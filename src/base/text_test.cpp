@@ -30,7 +30,8 @@ TEST_CASE("natural order compares runs of digits as numbers", "[base][text]") {
 
 TEST_CASE("UTF-8 is judged by the table of the standard", "[base][text]") {
     CHECK(is_valid_utf8("plain \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80"));
-    for (const std::string bad : {"\x80", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
+    for (const std::string bad :
+         {"\x80", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
         CHECK_FALSE(is_valid_utf8(bad));
     }
 }

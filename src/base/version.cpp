@@ -28,7 +28,8 @@ std::string Version::to_text() const {
 std::strong_ordering Version::operator<=>(const Version& other) const {
     const std::size_t n = std::max(components_.size(), other.components_.size());
     for (std::size_t i = 0; i < n; ++i) {
-        if (const auto order = component(i) <=> other.component(i); order != std::strong_ordering::equal) {
+        if (const auto order = component(i) <=> other.component(i);
+            order != std::strong_ordering::equal) {
             return order;
         }
     }

@@ -20,7 +20,8 @@ TEST_CASE("versions compare as numbers and ignore trailing zeros", "[base][versi
 }
 
 TEST_CASE("a version is digits and dots", "[base][version]") {
-    for (const char* bad : {"", ".", "1.", ".1", "1..2", "a", "1.a", "-1", "1 ", "99999999999999999999"}) {
+    for (const char* bad :
+         {"", ".", "1.", ".1", "1..2", "a", "1.a", "-1", "1 ", "99999999999999999999"}) {
         CAPTURE(bad);
         CHECK_FALSE(Version::parse(bad));
     }

@@ -29,13 +29,20 @@ template <std::size_t N>
 Result<std::array<std::uint8_t, N>> from_hex_bytes(std::string_view hex) {
     std::array<std::uint8_t, N> out{};
     if (hex.size() != 2 * N) {
-        return Error{.code = ErrorCode::corrupt, .message = fmt::format("a digest of {} hex digits was expected, found {} characters", 2 * N, hex.size())};
+        return Error{
+            .code = ErrorCode::corrupt,
+            .message = fmt::format(
+                "a digest of {} hex digits was expected, found {} characters", 2 * N, hex.size())};
     }
     for (std::size_t i = 0; i < N; ++i) {
         const int high = hex_value(hex[2 * i]);
         const int low = hex_value(hex[2 * i + 1]);
         if (high < 0 || low < 0) {
-            return Error{.code = ErrorCode::corrupt, .message = fmt::format("a digest holds a character that is not a lower-case hex digit at position {}", 2 * i + 1)};
+            return Error{
+                .code = ErrorCode::corrupt,
+                .message = fmt::format(
+                    "a digest holds a character that is not a lower-case hex digit at position {}",
+                    2 * i + 1)};
         }
         out.at(i) = static_cast<std::uint8_t>(high * 16 + low);
     }
@@ -72,13 +79,16 @@ struct Hasher<Value>::State {
     State() = default;
     State(const State&) = delete;
     State& operator=(const State&) = delete;
+
     ~State() { EVP_MD_CTX_free(context); }
 };
 
 template <typename Value>
 Hasher<Value>::Hasher() : state_{std::make_unique<State>()} {
     const EVP_MD* algorithm = std::is_same_v<Value, Digest> ? EVP_sha256() : EVP_sha1();
-    KB_ASSERT(state_->context != nullptr && EVP_DigestInit_ex(state_->context, algorithm, nullptr) == 1, "libcrypto has SHA-1 and SHA-256");
+    KB_ASSERT(state_->context != nullptr &&
+                  EVP_DigestInit_ex(state_->context, algorithm, nullptr) == 1,
+              "libcrypto has SHA-1 and SHA-256");
 }
 
 template <typename Value>
@@ -90,13 +100,15 @@ Hasher<Value>& Hasher<Value>::operator=(Hasher&&) noexcept = default;
 
 template <typename Value>
 void Hasher<Value>::update(Bytes bytes) {
-    KB_ASSERT(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1, "hashing memory cannot fail");
+    KB_ASSERT(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1,
+              "hashing memory cannot fail");
 }
 
 template <typename Value>
 Value Hasher<Value>::finish() {
     Value value;
-    KB_ASSERT(EVP_DigestFinal_ex(state_->context, value.bytes.data(), nullptr) == 1, "a hash is finished once");
+    KB_ASSERT(EVP_DigestFinal_ex(state_->context, value.bytes.data(), nullptr) == 1,
+              "a hash is finished once");
     return value;
 }
 
@@ -117,7 +129,8 @@ Sha1Digest sha1(std::string_view bytes) {
 
 namespace {
 
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 std::array<std::int8_t, 256> make_reverse() {
     std::array<std::int8_t, 256> table{};
@@ -171,7 +184,8 @@ Result<std::string> from_base64(std::string_view text) {
         }
     }
     out.resize(out.size() - padding);
-    if (to_base64(as_bytes(out)) != text) { // non-zero bits under the padding: two spellings of one value
+    if (to_base64(as_bytes(out)) !=
+        text) { // non-zero bits under the padding: two spellings of one value
         return bad;
     }
     return out;
@@ -198,7 +212,8 @@ bool equal_constant_time(std::string_view a, std::string_view b) {
 
 std::string random_bytes(std::size_t n) {
     std::string out(n, '\0');
-    KB_ASSERT(RAND_bytes(reinterpret_cast<unsigned char*>(out.data()), static_cast<int>(n)) == 1, "the system has a secure generator");
+    KB_ASSERT(RAND_bytes(reinterpret_cast<unsigned char*>(out.data()), static_cast<int>(n)) == 1,
+              "the system has a secure generator");
     return out;
 }
 

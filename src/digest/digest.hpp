@@ -34,7 +34,8 @@ struct Sha1Digest {
     auto operator<=>(const Sha1Digest&) const = default;
 };
 
-/// Streaming hash: update() any number of times, then finish() once. Movable, not copyable; one thread.
+/// Streaming hash: update() any number of times, then finish() once. Movable, not copyable; one
+/// thread.
 template <typename Value>
 class Hasher {
 public:
@@ -46,7 +47,9 @@ public:
     Hasher& operator=(const Hasher&) = delete;
 
     void update(Bytes bytes);
+
     void update(std::string_view text) { update(as_bytes(text)); }
+
     [[nodiscard]] Value finish();
 
 private:

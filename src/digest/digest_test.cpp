@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "digest/digest.hpp"
-#include "digest/key_file.hpp"
 
+#include "digest/key_file.hpp"
 #include "support/catch.hpp"
 
 namespace kb::digest {
@@ -9,11 +9,14 @@ namespace {
 
 TEST_CASE("hashes equal the published vectors", "[digest]") {
     // FIPS 180-4 examples; git's empty blob.
-    CHECK(sha256("abc").hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK(sha256("abc").hex() ==
+          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     CHECK(sha256("").base64() == "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
-    CHECK(sha1(std::string_view{"blob 0\0", 7}).hex() == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+    CHECK(sha1(std::string_view{"blob 0\0", 7}).hex() ==
+          "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
     // RFC 4231, test case 2.
-    CHECK(hmac_sha256("Jefe", "what do ya want for nothing?").hex() == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    CHECK(hmac_sha256("Jefe", "what do ya want for nothing?").hex() ==
+          "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
 TEST_CASE("a hash does not depend on how the bytes are cut", "[digest]") {

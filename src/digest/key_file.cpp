@@ -32,8 +32,11 @@ Result<KeyFile> KeyFile::parse(std::string_view text) {
             continue;
         }
         const std::size_t space = line.find(' ');
-        if (space == 0 || space == std::string_view::npos || !out.lines_.emplace(line.substr(0, space), line.substr(space + 1)).second) {
-            return Error{.code = ErrorCode::corrupt, .message = fmt::format("'{}' is not a line of a key file", escape_control(line))};
+        if (space == 0 || space == std::string_view::npos ||
+            !out.lines_.emplace(line.substr(0, space), line.substr(space + 1)).second) {
+            return Error{.code = ErrorCode::corrupt,
+                         .message =
+                             fmt::format("'{}' is not a line of a key file", escape_control(line))};
         }
     }
     return out;

@@ -17,9 +17,10 @@ struct JsonLimits {
     std::size_t max_bytes = 64UL << 20U;
 };
 
-/// RFC 8259 JSON to a tree. Duplicate keys, trailing text, invalid UTF-8, a NUL, depth and size over the limits are
-/// errors. `corrupt`, with line and column in the message.
-[[nodiscard]] Result<Node> parse_json(std::string_view text, const Origin& origin, const JsonLimits& limits = {});
+/// RFC 8259 JSON to a tree. Duplicate keys, trailing text, invalid UTF-8, a NUL, depth and size
+/// over the limits are errors. `corrupt`, with line and column in the message.
+[[nodiscard]] Result<Node>
+parse_json(std::string_view text, const Origin& origin, const JsonLimits& limits = {});
 
 struct JsonStyle {
     /// Spaces a level; 0 writes one line without white space.
@@ -29,7 +30,8 @@ struct JsonStyle {
     bool final_newline = true;
 };
 
-/// Canonical: the same tree gives the same bytes. Non-ASCII stays UTF-8; invalid UTF-8 becomes U+FFFD.
+/// Canonical: the same tree gives the same bytes. Non-ASCII stays UTF-8; invalid UTF-8 becomes
+/// U+FFFD.
 [[nodiscard]] std::string write_json(const Node& node, const JsonStyle& style = {});
 /// Contract files (build.lock, plan.json): 2 spaces, sorted keys, LF at the end.
 [[nodiscard]] std::string write_canonical_json(const Node& node);

@@ -17,36 +17,53 @@ class Node;
 /// A key and its value, in file order.
 struct Entry;
 
-/// One value of a TOML or JSON document, with the place of its key and of its value. Also the tree that we build and
-/// write as JSON (then without places). Tables keep the order of insertion or of the file; keys are unique.
+/// One value of a TOML or JSON document, with the place of its key and of its value. Also the tree
+/// that we build and write as JSON (then without places). Tables keep the order of insertion or of
+/// the file; keys are unique.
 class Node {
 public:
-    enum class Kind : std::uint8_t { null, boolean, integer, floating, string, datetime, array, table };
+    enum class Kind : std::uint8_t {
+        null,
+        boolean,
+        integer,
+        floating,
+        string,
+        datetime,
+        array,
+        table
+    };
     using Array = std::vector<Node>;
     using Table = std::vector<Entry>;
 
     Node();
-    Node(bool value);              // NOLINT(google-explicit-constructor): literals read as JSON
-    Node(std::int64_t value);      // NOLINT(google-explicit-constructor)
-    Node(int value);               // NOLINT(google-explicit-constructor)
-    Node(unsigned value);          // NOLINT(google-explicit-constructor)
-    Node(std::uint64_t value);     // NOLINT(google-explicit-constructor): above 2^63-1 kept exactly when written
-    Node(double value);            // NOLINT(google-explicit-constructor)
-    Node(std::string value);       // NOLINT(google-explicit-constructor)
-    Node(std::string_view value);  // NOLINT(google-explicit-constructor)
-    Node(const char* value);       // NOLINT(google-explicit-constructor)
-    Node(Array value);             // NOLINT(google-explicit-constructor)
-    [[nodiscard]] static Node table(std::initializer_list<std::pair<std::string_view, Node>> entries = {});
+    Node(bool value);         // NOLINT(google-explicit-constructor): literals read as JSON
+    Node(std::int64_t value); // NOLINT(google-explicit-constructor)
+    Node(int value);          // NOLINT(google-explicit-constructor)
+    Node(unsigned value);     // NOLINT(google-explicit-constructor)
+    Node(std::uint64_t
+             value); // NOLINT(google-explicit-constructor): above 2^63-1 kept exactly when written
+    Node(double value);           // NOLINT(google-explicit-constructor)
+    Node(std::string value);      // NOLINT(google-explicit-constructor)
+    Node(std::string_view value); // NOLINT(google-explicit-constructor)
+    Node(const char* value);      // NOLINT(google-explicit-constructor)
+    Node(Array value);            // NOLINT(google-explicit-constructor)
+    [[nodiscard]] static Node
+    table(std::initializer_list<std::pair<std::string_view, Node>> entries = {});
     [[nodiscard]] static Node array();
     [[nodiscard]] static Node strings(const std::vector<std::string>& values);
     /// A TOML date or time, kept as its text.
     [[nodiscard]] static Node datetime(std::string text);
 
     [[nodiscard]] Kind kind() const;
+
     [[nodiscard]] bool is(Kind kind) const { return this->kind() == kind; }
+
     [[nodiscard]] bool is_table() const { return is(Kind::table); }
+
     [[nodiscard]] bool is_array() const { return is(Kind::array); }
+
     [[nodiscard]] bool is_string() const { return is(Kind::string); }
+
     /// "a string", "an integer", ... for messages.
     [[nodiscard]] std::string_view kind_text() const;
 
@@ -71,10 +88,12 @@ public:
     Node& set(std::string_view key, Node value);
     /// Appends; makes an array of a null node.
     Node& push(Node value);
-    /// Text of a string member, or "" when absent or no string. For tolerant readers of foreign JSON.
+    /// Text of a string member, or "" when absent or no string. For tolerant readers of foreign
+    /// JSON.
     [[nodiscard]] std::string text_or(std::string_view key, std::string_view otherwise = {}) const;
 
-    /// Where the value stands, and where its key stands (equal to `span` for array items and the root).
+    /// Where the value stands, and where its key stands (equal to `span` for array items and the
+    /// root).
     Span span{};
     Span key_span{};
 
@@ -86,12 +105,23 @@ private:
         std::string text{};
         bool operator==(const Datetime&) const = default;
     };
-    std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Datetime, Array, Table> value_;
+
+    std::variant<std::monostate,
+                 bool,
+                 std::int64_t,
+                 std::uint64_t,
+                 double,
+                 std::string,
+                 Datetime,
+                 Array,
+                 Table>
+        value_;
 };
 
 struct Entry {
     std::string key{};
     Node value{};
+
     bool operator==(const Entry& other) const { return key == other.key && value == other.value; }
 };
 

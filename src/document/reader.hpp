@@ -21,13 +21,14 @@ struct Located {
     bool operator==(const Located& other) const { return value == other.value; }
 };
 
-/// Walks one table and its children; records each problem with place and path and goes on. `path` is what messages
-/// call the table: "[general]", "[kernel.main]".
+/// Walks one table and its children; records each problem with place and path and goes on. `path`
+/// is what messages call the table: "[general]", "[kernel.main]".
 class Reader {
 public:
     Reader(const Node& table, std::string path, Diagnostics& diagnostics);
 
-    /// Every getter reports a wrong type ("wrong-type") and returns nothing then; a missing key is silent in these ...
+    /// Every getter reports a wrong type ("wrong-type") and returns nothing then; a missing key is
+    /// silent in these ...
     [[nodiscard]] std::optional<Located<std::string>> string(std::string_view key);
     [[nodiscard]] std::optional<Located<std::uint64_t>> unsigned_integer(std::string_view key);
     [[nodiscard]] std::optional<Located<bool>> boolean(std::string_view key);
@@ -38,11 +39,14 @@ public:
     [[nodiscard]] const Node* any(std::string_view key);
     /// ... and reported ("missing-key") when listed here, at the place of the table.
     void require(std::initializer_list<std::string_view> keys);
-    /// Reports every key that no getter asked for, with a suggestion from `known` ("unknown-key"). Call it last.
+    /// Reports every key that no getter asked for, with a suggestion from `known` ("unknown-key").
+    /// Call it last.
     void finish(std::initializer_list<std::string_view> known);
 
     [[nodiscard]] const Node& node() const { return *node_; }
+
     [[nodiscard]] const std::string& path() const { return path_; }
+
     [[nodiscard]] Diagnostics& diagnostics() { return *diagnostics_; }
 
 private:

@@ -9,8 +9,8 @@
 
 namespace kb::document {
 
-/// Replaces the text between two places (line and column of `span`; an empty span inserts). Comments and everything
-/// outside the span stay.
+/// Replaces the text between two places (line and column of `span`; an empty span inserts).
+/// Comments and everything outside the span stay.
 struct TomlEdit {
     Span span{};
     std::string text{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #ifdef KB_CATCH3
 #include <catch2/catch_session.hpp>
+
 int main(int argc, char** argv) {
     return Catch::Session().run(argc, argv);
 }

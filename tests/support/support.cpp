@@ -22,7 +22,8 @@ TempDir::TempDir() {
 TempDir::~TempDir() {
     std::error_code ignored;
     // Trees of the store are read-only on purpose: make them removable first.
-    for (fs::recursive_directory_iterator it{path_, ignored}, end; it != end; it.increment(ignored)) {
+    for (fs::recursive_directory_iterator it{path_, ignored}, end; it != end;
+         it.increment(ignored)) {
         if (it->is_directory(ignored) && !it->is_symlink(ignored)) {
             fs::permissions(it->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
         }

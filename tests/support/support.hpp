@@ -13,8 +13,12 @@ public:
     ~TempDir();
     TempDir(const TempDir&) = delete;
     TempDir& operator=(const TempDir&) = delete;
+
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+    [[nodiscard]] std::filesystem::path operator/(std::string_view name) const {
+        return path_ / name;
+    }
 
 private:
     std::filesystem::path path_;
@@ -26,8 +30,8 @@ std::string read_text(const std::filesystem::path& path);
 void write_text(const std::filesystem::path& path, std::string_view text);
 /// Root of the source tree.
 std::filesystem::path source_dir();
-/// Compares `actual` with tests/golden/<name>. With KB_TEST_ACCEPT=1 rewrites the file and prints `SKIPPED:`, so that
-/// an accident is not green.
+/// Compares `actual` with tests/golden/<name>. With KB_TEST_ACCEPT=1 rewrites the file and prints
+/// `SKIPPED:`, so that an accident is not green.
 void golden(std::string_view name, std::string_view actual);
 
 } // namespace kb::test
