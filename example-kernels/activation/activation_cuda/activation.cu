@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launcher: picks the instantiation and the grid.
+#include "../activation_common/activation.h"
+#include "activation_kernel.cuh"
+#include "tuning.h"
+
+#include <algorithm>
+#include <cuda_runtime.h>
+#include <initializer_list>
+
+namespace activation {
+namespace {
+
+struct LaunchGrid {
+    dim3 grid;
+    dim3 block;
+};
+
+// `packs` vectors per row, `unroll` of them per thread.
+LaunchGrid launch_grid(std::int64_t rows, std::int64_t packs, int unroll) {
+    int tx = 1;
+    while (tx < kTuning.max_threads_per_row && static_cast<std::int64_t>(tx) * unroll < packs) {
+        tx *= 2;
+    }
+    const int ty = kTuning.threads_per_block / tx;
+    const std::int64_t gx = (packs + static_cast<std::int64_t>(tx) * unroll - 1) /
+                            (static_cast<std::int64_t>(tx) * unroll);
+    const std::int64_t gy = std::min<std::int64_t>((rows + ty - 1) / ty, kMaxGridY);
+    return {dim3(static_cast<unsigned>(gx), static_cast<unsigned>(gy)),
+            dim3(static_cast<unsigned>(tx), static_cast<unsigned>(ty))};
+}
+
+// How many leading columns whole vectors can serve. A gated row must consist of whole vectors, or
+// its second half and the next row would be misaligned; the unary form is one long row, whose
+// tail the scalar instantiation takes.
+template <Form M, int V>
+std::int64_t vector_columns(std::int64_t cols, std::initializer_list<const void*> pointers) {
+    for (const void* pointer : pointers) {
+        if (reinterpret_cast<std::uintptr_t>(pointer) % kTuning.vector_bytes != 0) {
+            return 0;
+        }
+    }
+    const std::int64_t whole = cols / V * V;
+    return M == Form::unary || whole == cols ? whole : 0;
+}
+
+template <typename Number>
+struct ForwardVisitor {
+    using Storage = typename Number::Storage;
+    ForwardBuffers buffers;
+    Shape shape;
+    float threshold;
+    cudaStream_t stream;
+
+    template <Function F, Form M>
+    void run() const {
+        constexpr int kVector = kTuning.vector_bytes / static_cast<int>(sizeof(Storage));
+        constexpr int kUnroll =
+            M == Form::unary ? kTuning.vectors_per_thread : kTuning.gated_vectors_per_thread;
+        auto* out = static_cast<Storage*>(buffers.out);
+        const auto* x = static_cast<const Storage*>(buffers.x);
+        const std::int64_t vector_cols = vector_columns<M, kVector>(shape.cols, {out, x});
+        if (vector_cols != 0) {
+            const std::int64_t packs = vector_cols / kVector;
+            const LaunchGrid g = launch_grid(shape.rows, packs, kUnroll);
+            forward_kernel<F, M, Number, kVector, kUnroll>
+                <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, threshold);
+        }
+        if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
+            const LaunchGrid g = launch_grid(shape.rows, rest, kUnroll);
+            forward_kernel<F, M, Number, 1, kUnroll><<<g.grid, g.block, 0, stream>>>(
+                out + vector_cols, x + vector_cols, shape.rows, rest, threshold);
+        }
+    }
+};
+
+template <typename Number>
+struct BackwardVisitor {
+    using Storage = typename Number::Storage;
+    BackwardBuffers buffers;
+    Shape shape;
+    float threshold;
+    cudaStream_t stream;
+
+    template <Function F, Form M>
+    void run() const {
+        constexpr int kVector = kTuning.vector_bytes / static_cast<int>(sizeof(Storage));
+        auto* grad_x = static_cast<Storage*>(buffers.grad_x);
+        const auto* grad_out = static_cast<const Storage*>(buffers.grad_out);
+        const auto* x = static_cast<const Storage*>(buffers.x);
+        const std::int64_t vector_cols =
+            vector_columns<M, kVector>(shape.cols, {grad_x, grad_out, x});
+        if (vector_cols != 0) {
+            const std::int64_t packs = vector_cols / kVector;
+            const LaunchGrid g = launch_grid(shape.rows, packs, 1);
+            backward_kernel<F, M, Number, kVector, 1>
+                <<<g.grid, g.block, 0, stream>>>(grad_x, grad_out, x, shape.rows, packs, threshold);
+        }
+        if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
+            const LaunchGrid g = launch_grid(shape.rows, rest, 1);
+            backward_kernel<F, M, Number, 1, 1>
+                <<<g.grid, g.block, 0, stream>>>(grad_x + vector_cols,
+                                                 grad_out + vector_cols,
+                                                 x + vector_cols,
+                                                 shape.rows,
+                                                 rest,
+                                                 threshold);
+        }
+    }
+};
+
+template <template <typename> class Visitor, typename Buffers>
+const char* run(const Activation& activation, const Buffers& buffers, Shape shape, void* stream) {
+    if (shape.rows == 0 || shape.cols == 0) {
+        return nullptr;
+    }
+    auto* cuda_stream = static_cast<cudaStream_t>(stream);
+    switch (activation.dtype) {
+    case DType::f32:
+        visit(activation, Visitor<Float32>{buffers, shape, activation.threshold, cuda_stream});
+        break;
+    case DType::f16:
+        visit(activation, Visitor<Float16>{buffers, shape, activation.threshold, cuda_stream});
+        break;
+    case DType::bf16:
+        visit(activation, Visitor<BFloat16>{buffers, shape, activation.threshold, cuda_stream});
+        break;
+    }
+    const cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+
+} // namespace
+
+const char* forward_cuda(const Activation& activation,
+                         const ForwardBuffers& buffers,
+                         Shape shape,
+                         void* stream) {
+    return run<ForwardVisitor>(activation, buffers, shape, stream);
+}
+
+const char* backward_cuda(const Activation& activation,
+                          const BackwardBuffers& buffers,
+                          Shape shape,
+                          void* stream) {
+    return run<BackwardVisitor>(activation, buffers, shape, stream);
+}
+
+} // namespace activation
