@@ -17,8 +17,8 @@ struct JsonLimits {
     std::size_t max_bytes = 64UL << 20U;
 };
 
-/// RFC 8259 JSON to a tree. Duplicate keys, trailing text, invalid UTF-8, a NUL, depth and size
-/// over the limits are errors. `corrupt`, with line and column in the message.
+/// RFC 8259 JSON to a tree. Duplicate keys, trailing text, invalid UTF-8, a NUL (escaped or not),
+/// depth and size over the limits are errors. `corrupt`, with "file:line:column" in the message.
 [[nodiscard]] Result<Node>
 parse_json(std::string_view text, const Origin& origin, const JsonLimits& limits = {});
 
@@ -31,7 +31,7 @@ struct JsonStyle {
 };
 
 /// Canonical: the same tree gives the same bytes. Non-ASCII stays UTF-8; invalid UTF-8 becomes
-/// U+FFFD.
+/// U+FFFD; a number that is not finite, which JSON cannot say, becomes null.
 [[nodiscard]] std::string write_json(const Node& node, const JsonStyle& style = {});
 /// Contract files (build.lock, plan.json): 2 spaces, sorted keys, LF at the end.
 [[nodiscard]] std::string write_canonical_json(const Node& node);

@@ -75,6 +75,7 @@ public:
     /// True for an integer that is >= 0.
     [[nodiscard]] bool is_unsigned() const;
     [[nodiscard]] double as_double() const;
+    /// Also the text of a date or time.
     [[nodiscard]] const std::string& as_string() const;
     [[nodiscard]] const Array& as_array() const;
     [[nodiscard]] Array& as_array();

@@ -6,6 +6,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,11 +37,13 @@ public:
     [[nodiscard]] std::optional<std::vector<Located<std::string>>> strings(std::string_view key);
     [[nodiscard]] const Node* table(std::string_view key);
     [[nodiscard]] const Node* array(std::string_view key);
-    [[nodiscard]] const Node* any(std::string_view key);
+    [[nodiscard]] const Node* any(std::string_view key) const;
     /// ... and reported ("missing-key") when listed here, at the place of the table.
+    void require(std::span<const std::string_view> keys);
     void require(std::initializer_list<std::string_view> keys);
-    /// Reports every key that no getter asked for, with a suggestion from `known` ("unknown-key").
-    /// Call it last.
+    /// Reports every key that is not in `known`, which is all keys that the table may have, with a
+    /// suggestion ("unknown-key").
+    void finish(std::span<const std::string_view> known);
     void finish(std::initializer_list<std::string_view> known);
 
     [[nodiscard]] const Node& node() const { return *node_; }
@@ -50,6 +53,8 @@ public:
     [[nodiscard]] Diagnostics& diagnostics() { return *diagnostics_; }
 
 private:
+    void wrong_type(const Node& found, std::string_view key, std::string_view expected);
+
     const Node* node_;
     std::string path_;
     Diagnostics* diagnostics_;
