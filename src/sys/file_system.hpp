@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,28 @@ struct DirEntry {
 
 enum class FollowLinks : std::uint8_t { no, yes };
 
+/// A regular file open for reading by position. Usable from several threads.
+class InputFile {
+public:
+    virtual ~InputFile() = default;
+    /// Up to `size` bytes into `buffer`; fewer only at the end of the file.
+    virtual Result<std::size_t> read_at(std::uint64_t offset, char* buffer, std::size_t size) = 0;
+    /// Size when it was opened.
+    [[nodiscard]] virtual std::uint64_t size() const = 0;
+    /// For sendfile() and mmap(); owned by this object.
+    [[nodiscard]] virtual int descriptor() const = 0;
+};
+
+/// A new file that is written from its start to its end. It stays where it is when destroyed: who
+/// makes a temporary removes or renames it.
+class OutputFile {
+public:
+    virtual ~OutputFile() = default;
+    virtual Result<void> write(std::string_view bytes) = 0;
+    /// fsync; after it the content survives a crash.
+    virtual Result<void> sync() = 0;
+};
+
 /// Every file operation of the program; an interface because tests inject faults. Paths are the
 /// system's. Errors name the path and carry the errno's meaning (`not_found`, `denied`, ...). "No
 /// space left" is ErrorCode::denied with the path and the words of errno.
@@ -47,6 +70,11 @@ public:
     /// Sorted by name, bytewise; without "." and "..".
     virtual Result<std::vector<DirEntry>> list(const Path& directory) = 0;
     virtual Result<std::string> read_link(const Path& path) = 0;
+    /// Regular files only: a FIFO or a device is `unsupported`, never a hang.
+    virtual Result<std::unique_ptr<InputFile>> open_read(const Path& path) = 0;
+
+    /// A new file; an existing one is an error (`denied`).
+    virtual Result<std::unique_ptr<OutputFile>> create(const Path& path, FileMode mode) = 0;
 
     /// Temporary beside, fsync, rename, fsync of the directory: the old or the new content, never a
     /// mix. The parent must exist.
@@ -58,7 +86,7 @@ public:
     /// later.
     virtual Result<void>
     write_scratch(const Path& path, std::string_view content, FileMode mode) = 0;
-    /// Content of `from` to a new file, by reflink where the file system can.
+    /// Content and permission bits of `from` to a new file, by reflink where the file system can.
     virtual Result<void> copy_file(const Path& from, const Path& to) = 0;
 
     /// With parents; existing is success.

@@ -33,6 +33,9 @@ struct ProcessSpec {
     std::uint64_t max_capture = 64UL << 20U; ///< Bytes kept of each stream; the rest is dropped.
     /// Descriptors that the child keeps under the same number (all others are closed on exec).
     std::vector<int> keep_descriptors{};
+    /// Runs in the child just before exec; returns 0 or an errno, which fails the start with
+    /// `denied`. Must be async-signal-safe: system calls on values prepared before, no allocation.
+    std::function<int()> before_exec{};
 };
 
 /// Exited, signalled, timed out, interrupted (by our own Ctrl-C) are four results.
