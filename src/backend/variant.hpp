@@ -30,6 +30,8 @@ struct Variant {
     BackendId backend = BackendId::cpu;
     Version backend_version{};
     Platform platform{};
+    /// Historic "torch-universal": any backend. Noarch only; read, never chosen.
+    bool universal = false;
 
     bool operator==(const Variant&) const = default;
 };
