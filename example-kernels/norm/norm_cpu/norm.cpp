@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The readable version: a row at a time, sums over sixteen interleaved lanes in a fixed order.
+#include "../norm_common/norm.h"
+
+#include "float16.h"
+
+#include <cmath>
+
+namespace rownorm {
+namespace {
+
+// term(0) + ... + term(n - 1); the lanes let the compiler use vector registers.
+template <typename Term>
+float sum(std::int64_t n, const Term& term) {
+    constexpr int kLanes = 16;
+    float lanes[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+            lanes[lane] += term(i + lane);
+        }
+    }
+    for (int lane = 0; i < n; ++i, ++lane) {
+        lanes[lane] += term(i);
+    }
+    for (int width = kLanes / 2; width > 0; width /= 2) {
+        for (int lane = 0; lane < width; ++lane) {
+            lanes[lane] += lanes[lane + width];
+        }
+    }
+    return lanes[0];
+}
+
+// A weight or bias vector; a missing one reads as `absent`.
+template <typename Number>
+struct Parameter {
+    const void* data;
+    bool is_f32;
+    float absent;
+
+    float operator[](std::int64_t i) const {
+        if (data == nullptr) {
+            return absent;
+        }
+        return is_f32 ? static_cast<const float*>(data)[i]
+                      : Number::widen(static_cast<const typename Number::Storage*>(data)[i]);
+    }
+};
+
+template <typename Number>
+Parameter<Number> weight_of(const Problem& problem, const void* data) {
+    const float absent = problem.mode == Mode::gemma ? 0.0F : 1.0F;
+    return {data, problem.weight_dtype == DType::f32, absent};
+}
+
+template <typename Number>
+const typename Number::Storage* at(const void* base, const Rows& rows, std::int64_t row) {
+    return static_cast<const typename Number::Storage*>(base) + rows.offset(row);
+}
+
+template <typename Number>
+typename Number::Storage* at(void* base, const Rows& rows, std::int64_t row) {
+    return static_cast<typename Number::Storage*>(base) + rows.offset(row);
+}
+
+template <typename Number>
+void forward_row(const Problem& problem, const ForwardBuffers& buffers, std::int64_t row) {
+    using Storage = typename Number::Storage;
+    const std::int64_t n = problem.cols;
+    const Storage* x = at<Number>(buffers.x, buffers.x_rows, row);
+    Storage* y = at<Number>(buffers.y, buffers.y_rows, row);
+    const auto weight = weight_of<Number>(problem, buffers.weight);
+
+    if (problem.kind == Kind::add_rms) {
+        const Storage* residual = at<Number>(buffers.residual, buffers.residual_rows, row);
+        Storage* total = at<Number>(buffers.sum, buffers.sum_rows, row);
+        for (std::int64_t i = 0; i < n; ++i) {
+            total[i] = Number::narrow(Number::widen(x[i]) + Number::widen(residual[i]));
+        }
+        x = total;
+    }
+    const auto value = [x](std::int64_t i) {
+        return Number::widen(x[i]);
+    };
+
+    if (problem.kind == Kind::layer) {
+        const Parameter<Number> bias{buffers.bias, problem.weight_dtype == DType::f32, 0.0F};
+        const float mean = sum(n, value) / static_cast<float>(n);
+        const float variance = sum(n,
+                                   [&](std::int64_t i) {
+                                       const float centred = value(i) - mean;
+                                       return centred * centred;
+                                   }) /
+                               static_cast<float>(n);
+        const float rstd = 1.0F / std::sqrt(variance + problem.eps);
+        for (std::int64_t i = 0; i < n; ++i) {
+            y[i] = Number::narrow((value(i) - mean) * rstd * weight[i] + bias[i]);
+        }
+        if (buffers.mean != nullptr) {
+            buffers.mean[row] = mean;
+        }
+        if (buffers.rstd != nullptr) {
+            buffers.rstd[row] = rstd;
+        }
+        return;
+    }
+
+    const float square =
+        sum(n, [&](std::int64_t i) { return value(i) * value(i); }) / static_cast<float>(n);
+    const float rstd = 1.0F / std::sqrt(square + problem.eps);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const float normed = value(i) * rstd;
+        switch (problem.mode) {
+        case Mode::torch:
+            y[i] = Number::narrow(normed * weight[i]);
+            break;
+        case Mode::llama:
+            y[i] = Number::narrow(Number::round(normed) * weight[i]);
+            break;
+        case Mode::gemma:
+            y[i] = Number::narrow(normed * (1.0F + weight[i]));
+            break;
+        }
+    }
+    if (buffers.rstd != nullptr) {
+        buffers.rstd[row] = rstd;
+    }
+}
+
+// g = grad_y * w;  grad_x = rstd * (g - mean(g * xhat) * xhat [layer: - mean(g)]) + grad_sum
+template <typename Number>
+void backward_row(const Problem& problem, const BackwardBuffers& buffers, std::int64_t row) {
+    using Storage = typename Number::Storage;
+    const std::int64_t n = problem.cols;
+    const Storage* x = at<Number>(buffers.x, buffers.x_rows, row);
+    const Storage* grad_y = at<Number>(buffers.grad_y, buffers.grad_y_rows, row);
+    const Storage* grad_sum = buffers.grad_sum == nullptr
+                                  ? nullptr
+                                  : at<Number>(buffers.grad_sum, buffers.grad_sum_rows, row);
+    Storage* grad_x = at<Number>(buffers.grad_x, buffers.grad_x_rows, row);
+    const auto weight = weight_of<Number>(problem, buffers.weight);
+    const float offset = problem.mode == Mode::gemma ? 1.0F : 0.0F;
+    const bool centred = problem.kind == Kind::layer;
+    const float mean = centred ? buffers.mean[row] : 0.0F;
+    const float rstd = buffers.rstd[row];
+
+    const auto g = [&](std::int64_t i) {
+        return Number::widen(grad_y[i]) * (offset + weight[i]);
+    };
+    const auto xhat = [&](std::int64_t i) {
+        return (Number::widen(x[i]) - mean) * rstd;
+    };
+    const auto count = static_cast<float>(n);
+    const float projection = sum(n, [&](std::int64_t i) { return g(i) * xhat(i); }) / count;
+    const float shift = centred ? sum(n, g) / count : 0.0F;
+    for (std::int64_t i = 0; i < n; ++i) {
+        float value = rstd * (g(i) - shift - xhat(i) * projection);
+        if (grad_sum != nullptr) {
+            value += Number::widen(grad_sum[i]);
+        }
+        grad_x[i] = Number::narrow(value);
+    }
+}
+
+template <typename Number>
+void store_parameter(const Problem& problem, void* data, std::int64_t i, float value) {
+    if (problem.weight_dtype == DType::f32) {
+        static_cast<float*>(data)[i] = value;
+    } else {
+        static_cast<typename Number::Storage*>(data)[i] = Number::narrow(value);
+    }
+}
+
+// grad_weight = sum over rows of grad_y * xhat;  grad_bias = sum over rows of grad_y
+template <typename Number>
+void backward_column(const Problem& problem, const BackwardBuffers& buffers, std::int64_t column) {
+    const auto grad_y = [&](std::int64_t row) {
+        return Number::widen(at<Number>(buffers.grad_y, buffers.grad_y_rows, row)[column]);
+    };
+    if (buffers.grad_weight != nullptr) {
+        const float total = sum(problem.rows, [&](std::int64_t row) {
+            const float mean = problem.kind == Kind::layer ? buffers.mean[row] : 0.0F;
+            const float x = Number::widen(at<Number>(buffers.x, buffers.x_rows, row)[column]);
+            return grad_y(row) * ((x - mean) * buffers.rstd[row]);
+        });
+        store_parameter<Number>(problem, buffers.grad_weight, column, total);
+    }
+    if (buffers.grad_bias != nullptr) {
+        store_parameter<Number>(problem, buffers.grad_bias, column, sum(problem.rows, grad_y));
+    }
+}
+
+// Calls body with a value of the number type that `dtype` names.
+template <typename Body>
+void with_number(DType dtype, const Body& body) {
+    switch (dtype) {
+    case DType::f32:
+        return body(Float32{});
+    case DType::f16:
+        return body(Float16{});
+    case DType::bf16:
+        return body(BFloat16{});
+    }
+}
+
+} // namespace
+
+void forward_cpu(const Problem& problem,
+                 const ForwardBuffers& buffers,
+                 std::int64_t begin,
+                 std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        for (std::int64_t row = begin; row < end; ++row) {
+            forward_row<decltype(number)>(problem, buffers, row);
+        }
+    });
+}
+
+void backward_rows_cpu(const Problem& problem,
+                       const BackwardBuffers& buffers,
+                       std::int64_t begin,
+                       std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        for (std::int64_t row = begin; row < end; ++row) {
+            backward_row<decltype(number)>(problem, buffers, row);
+        }
+    });
+}
+
+void backward_columns_cpu(const Problem& problem,
+                          const BackwardBuffers& buffers,
+                          std::int64_t begin,
+                          std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        for (std::int64_t column = begin; column < end; ++column) {
+            backward_column<decltype(number)>(problem, buffers, column);
+        }
+    });
+}
+
+} // namespace rownorm

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What both kernels are made of: element types, vectors, parameters, the row reduction.
+#pragma once
+
+#include "../norm_common/norm.h"
+#include "tuning.h"
+
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace rownorm {
+
+struct Float32 {
+    using Storage = float;
+
+    static __device__ __forceinline__ float widen(Storage v) { return v; }
+
+    static __device__ __forceinline__ Storage narrow(float v) { return v; }
+};
+
+struct Float16 {
+    using Storage = __half;
+
+    static __device__ __forceinline__ float widen(Storage v) { return __half2float(v); }
+
+    static __device__ __forceinline__ Storage narrow(float v) { return __float2half_rn(v); }
+};
+
+struct BFloat16 {
+    using Storage = __nv_bfloat16;
+
+    static __device__ __forceinline__ float widen(Storage v) { return __bfloat162float(v); }
+
+    static __device__ __forceinline__ Storage narrow(float v) { return __float2bfloat16_rn(v); }
+};
+
+template <typename Number>
+__device__ __forceinline__ float rounded(float v) {
+    return Number::widen(Number::narrow(v));
+}
+
+// How many elements a 16-byte vector holds.
+template <typename Number>
+constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(typename Number::Storage));
+
+template <typename Number>
+struct alignas(kVectorBytes) Pack {
+    typename Number::Storage item[kVector<Number>];
+};
+
+// V consecutive weights or biases, starting at element `column`; null reads as `absent`.
+template <typename Number, int V>
+__device__ __forceinline__ void
+load_parameter(const void* data, bool is_f32, std::int64_t column, float absent, float (&out)[V]) {
+    if (data == nullptr) {
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+            out[i] = absent;
+        }
+    } else if (is_f32) {
+        const float* source = static_cast<const float*>(data) + column;
+        if constexpr (V == 1) {
+            out[0] = source[0];
+        } else {
+#pragma unroll
+            for (int i = 0; i < V; i += 4) {
+                const float4 part = *reinterpret_cast<const float4*>(source + i);
+                out[i] = part.x;
+                out[i + 1] = part.y;
+                out[i + 2] = part.z;
+                out[i + 3] = part.w;
+            }
+        }
+    } else {
+        const auto* source = static_cast<const typename Number::Storage*>(data) + column;
+        if constexpr (V == 1) {
+            out[0] = Number::widen(source[0]);
+        } else {
+            const auto pack = *reinterpret_cast<const Pack<Number>*>(source);
+#pragma unroll
+            for (int i = 0; i < V; ++i) {
+                out[i] = Number::widen(pack.item[i]);
+            }
+        }
+    }
+}
+
+template <typename Number>
+__device__ __forceinline__ void
+store_parameter(void* data, bool is_f32, std::int64_t column, float value) {
+    if (is_f32) {
+        static_cast<float*>(data)[column] = value;
+    } else {
+        static_cast<typename Number::Storage*>(data)[column] = Number::narrow(value);
+    }
+}
+
+// Shared memory of one row_sum: K values of up to 32 warps.
+template <int K>
+struct RowSumStorage {
+    float warp[K][32];
+};
+
+// Sums each of K values over the blockDim.x threads of the row; every thread gets the sums. The
+// order of additions depends on blockDim.x alone. All threads of the block must call it.
+// blockDim.x is a power of two; two calls in a row need different storage.
+template <int K>
+__device__ __forceinline__ void row_sum(float (&value)[K], RowSumStorage<K>& storage) {
+    const int row_threads = static_cast<int>(blockDim.x);
+    const int in_warp = row_threads < warpSize ? row_threads : warpSize;
+    for (int offset = in_warp / 2; offset > 0; offset /= 2) {
+#pragma unroll
+        for (int k = 0; k < K; ++k) {
+            value[k] += __shfl_xor_sync(0xffffffffU, value[k], offset);
+        }
+    }
+    if (row_threads <= warpSize) {
+        return;
+    }
+    const int row_warps = row_threads / warpSize;
+    const int first_warp = static_cast<int>(threadIdx.y) * row_warps;
+    if (threadIdx.x % warpSize == 0) {
+#pragma unroll
+        for (int k = 0; k < K; ++k) {
+            storage.warp[k][first_warp + static_cast<int>(threadIdx.x) / warpSize] = value[k];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+        float total = 0.0F;
+        for (int warp = 0; warp < row_warps; ++warp) {
+            total += storage.warp[k][first_warp + warp];
+        }
+        value[k] = total;
+    }
+}
+
+} // namespace rownorm

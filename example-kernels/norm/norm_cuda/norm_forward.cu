@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The forward launcher.
+#include "norm_forward.cuh"
+
+#include <cuda_runtime.h>
+#include <initializer_list>
+
+namespace rownorm {
+namespace {
+
+struct Tensor2d {
+    const void* data;
+    Rows rows;
+};
+
+template <typename Number>
+bool vectors_fit(const Problem& problem, const ForwardBuffers& b) {
+    constexpr int kV = kVector<Number>;
+    const auto aligned = [](const void* p) {
+        return reinterpret_cast<std::uintptr_t>(p) % kVectorBytes == 0;
+    };
+    bool fit = problem.cols % kV == 0 && aligned(b.weight) && aligned(b.bias);
+    for (const Tensor2d& t : {Tensor2d{b.x, b.x_rows},
+                              Tensor2d{b.residual, b.residual_rows},
+                              Tensor2d{b.y, b.y_rows},
+                              Tensor2d{b.sum, b.sum_rows}}) {
+        fit = fit && aligned(t.data) && t.rows.outer_stride % kV == 0 &&
+              t.rows.inner_stride % kV == 0;
+    }
+    return fit;
+}
+
+template <typename Number, Kind K>
+void launch(const Problem& problem, const ForwardBuffers& buffers, cudaStream_t stream) {
+    Spread s{0, 0};
+    if (vectors_fit<Number>(problem, buffers)) {
+        s = spread(problem.cols / kVector<Number>, problem.rows, kForwardLimits);
+    }
+    if (s.threads == 0) {
+        forward_scalar<Number, K>
+            <<<static_cast<unsigned>(problem.rows), kScalarThreads, 0, stream>>>(problem, buffers);
+        return;
+    }
+    const int rows = s.threads < kBlockThreads ? kBlockThreads / s.threads : 1;
+    const dim3 block(static_cast<unsigned>(s.threads), static_cast<unsigned>(rows));
+    const auto grid = static_cast<unsigned>((problem.rows + rows - 1) / rows);
+    const auto enqueue = [&](auto kernel) {
+        kernel<<<grid, block, 0, stream>>>(problem, buffers);
+    };
+    switch (s.vectors_per_thread) {
+    case 1:
+        return enqueue(forward_rows<Number, K, 1, 512>);
+    case 2:
+        return enqueue(forward_rows<Number, K, 2, 512>);
+    case 4:
+        return enqueue(forward_rows<Number, K, 4, 512>);
+    default:
+        return s.threads <= 512 ? enqueue(forward_rows<Number, K, 8, 512>)
+                                : enqueue(forward_rows<Number, K, 8, 1024>);
+    }
+}
+
+template <typename Number>
+void launch(const Problem& problem, const ForwardBuffers& buffers, cudaStream_t stream) {
+    switch (problem.kind) {
+    case Kind::rms:
+        return launch<Number, Kind::rms>(problem, buffers, stream);
+    case Kind::add_rms:
+        return launch<Number, Kind::add_rms>(problem, buffers, stream);
+    case Kind::layer:
+        return launch<Number, Kind::layer>(problem, buffers, stream);
+    }
+}
+
+} // namespace
+
+const char* forward_cuda(const Problem& problem, const ForwardBuffers& buffers, void* stream) {
+    auto* cuda_stream = static_cast<cudaStream_t>(stream);
+    switch (problem.dtype) {
+    case DType::f32:
+        launch<Float32>(problem, buffers, cuda_stream);
+        break;
+    case DType::f16:
+        launch<Float16>(problem, buffers, cuda_stream);
+        break;
+    case DType::bf16:
+        launch<BFloat16>(problem, buffers, cuda_stream);
+        break;
+    }
+    const cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+
+} // namespace rownorm
