@@ -41,6 +41,8 @@ struct Variant {
 /// "torch-cuda".
 class VariantName {
 public:
+    /// Of no variant; text() is "".
+    VariantName() = default;
     /// Nothing when the variant cannot be spelt in the grammar (a minor version of 10 or more of a
     /// versioned backend, a torch major of two digits).
     [[nodiscard]] static std::optional<VariantName> of(const Variant& variant);
@@ -60,8 +62,8 @@ private:
     VariantName(std::string text, Variant variant)
         : text_{std::move(text)}, variant_{std::move(variant)} {}
 
-    std::string text_;
-    Variant variant_;
+    std::string text_{};
+    Variant variant_{};
 };
 
 [[nodiscard]] std::string_view to_text(FrameworkId id);
