@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/app.hpp"
+
+#include "base/diagnostics.hpp"
+#include "base/text.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace kb::cli {
+
+namespace {
+
+constexpr std::string_view kDescription =
+    "Builds, proves and publishes GPU kernels for every variant of the matrix.\n"
+    "\n"
+    "Start:  kernel-builder init my-kernel --name me/my-kernel\n"
+    "        cd my-kernel && kernel-builder build --matrix && kernel-builder upload";
+
+template <typename... Fs>
+struct Overloaded : Fs... {
+    using Fs::operator()...;
+};
+
+template <typename... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+void add_option(CLI::App& app, const OptionRow& row) {
+    CLI::Option* option = std::visit(
+        Overloaded{[&](bool* target) { return app.add_flag(row.name, *target, row.help); },
+                   [&](std::string* target) {
+                       return app.add_option(row.name, *target, row.help)->capture_default_str();
+                   },
+                   [&](std::optional<std::string>* target) {
+                       return app.add_option(row.name, *target, row.help);
+                   },
+                   [&](std::vector<std::string>* target) {
+                       return app.add_option(row.name, *target, row.help)
+                           ->allow_extra_args(!row.name.starts_with('-'));
+                   },
+                   [&](std::optional<std::uint64_t>* target) {
+                       return app.add_option(row.name, *target, row.help);
+                   }},
+        row.target);
+    if (!row.value.empty()) {
+        option->type_name(row.value);
+    } else if (!std::holds_alternative<bool*>(row.target)) {
+        option->type_name("");
+    }
+    option->required(row.required);
+}
+
+CLI::App* group_of(CLI::App& app, std::string_view group) {
+    for (CLI::App* sub : app.get_subcommands({})) {
+        if (sub->get_name() == group) {
+            return sub;
+        }
+    }
+    CLI::App* made = app.add_subcommand(std::string{group});
+    made->require_subcommand(1);
+    made->description(group == "registry" ? "The hub-style registry: serve it and look after it"
+                                          : "");
+    return made;
+}
+
+CLI::App* add_command(CLI::App& app, Command& command) {
+    const std::string_view name = command.name();
+    const std::size_t space = name.find(' ');
+    CLI::App* parent = &app;
+    std::string leaf{name};
+    if (space != std::string_view::npos) {
+        parent = group_of(app, name.substr(0, space));
+        leaf = name.substr(space + 1);
+        if (const std::size_t second = leaf.find(' '); second != std::string::npos) {
+            parent = group_of(*parent, leaf.substr(0, second));
+            leaf = leaf.substr(second + 1);
+        }
+    }
+    CLI::App* sub = parent->add_subcommand(leaf, std::string{command.summary()});
+    sub->footer("\n" + std::string{command.description()});
+    for (const OptionRow& row : command.options()) {
+        add_option(*sub, row);
+    }
+    if (command.is_hidden()) {
+        sub->group("");
+    }
+    if (command.takes_rest()) {
+        sub->prefix_command();
+    }
+    return sub;
+}
+
+/// The word of the command line that no command or option has, with the nearest that exists.
+std::vector<std::string> usage_notes(const std::vector<std::string>& arguments,
+                                     const std::vector<std::unique_ptr<Command>>& commands) {
+    std::vector<std::string_view> names;
+    for (const auto& command : commands) {
+        names.push_back(command->name());
+    }
+    const Command* used = nullptr;
+    for (const auto& command : commands) {
+        const bool whole = !arguments.empty() && command->name() == arguments[0];
+        const bool pair =
+            arguments.size() > 1 && command->name() == arguments[0] + " " + arguments[1];
+        if (whole || pair) {
+            used = command.get();
+        }
+    }
+    if (used == nullptr) {
+        return arguments.empty() ? std::vector<std::string>{}
+                                 : suggestion_note(arguments[0], names);
+    }
+    // options() of a const command would need a second table: the rows only point, nothing is
+    // written here.
+    const std::vector<OptionRow> rows = const_cast<Command*>(used)->options();
+    std::vector<std::string_view> options;
+    for (const OptionRow& row : rows) {
+        for (const std::string_view spelling : split(row.name, ',')) {
+            options.push_back(spelling);
+        }
+    }
+    for (const std::string& argument : arguments) {
+        const std::string_view word = std::string_view{argument}.substr(0, argument.find('='));
+        if (word.starts_with("--") && std::ranges::find(options, word) == options.end()) {
+            return suggestion_note(word, options);
+        }
+    }
+    return {};
+}
+
+ExitCode usage_error(const CLI::ParseError& problem,
+                     const CLI::App& app,
+                     const std::vector<std::string>& arguments,
+                     const std::vector<std::unique_ptr<Command>>& commands,
+                     const Services& services) {
+    std::string message = problem.what();
+    while (message.ends_with('\n') || message.ends_with('.')) {
+        message.pop_back();
+    }
+    services.terminal.err(fmt::format("error: {}\n", escape_control(message)));
+    for (const std::string& note : usage_notes(arguments, commands)) {
+        services.terminal.err(fmt::format("note: {}\n", note));
+    }
+    const CLI::App* deepest = &app;
+    std::string name = "kernel-builder";
+    while (!deepest->get_subcommands().empty()) {
+        deepest = deepest->get_subcommands().front();
+        name += " " + deepest->get_name();
+    }
+    services.terminal.err(fmt::format("note: '{} --help' explains the options\n", name));
+    return ExitCode::usage;
+}
+
+} // namespace
+
+ExitCode run(const std::vector<std::string>& arguments, const Services& services) {
+    CLI::App app{std::string{kDescription}, "kernel-builder"};
+    app.set_version_flag("--version", "kernel-builder " KB_VERSION);
+    app.require_subcommand(1);
+    app.get_formatter()->column_width(34);
+
+    const std::vector<std::unique_ptr<Command>> commands = make_commands();
+    std::map<const CLI::App*, Command*> by_app;
+    for (const auto& command : commands) {
+        by_app.emplace(add_command(app, *command), command.get());
+    }
+    if (arguments.empty()) {
+        services.terminal.out(app.help());
+        return ExitCode::usage;
+    }
+    try {
+        std::vector<std::string> reversed{arguments.rbegin(),
+                                          arguments.rend()}; // CLI11 takes them last first
+        app.parse(reversed);
+    } catch (const CLI::CallForHelp&) {
+        const CLI::App* deepest = &app;
+        while (!deepest->get_subcommands().empty()) {
+            deepest = deepest->get_subcommands().front();
+        }
+        services.terminal.out(deepest->help());
+        return ExitCode::ok;
+    } catch (const CLI::CallForAllHelp&) {
+        services.terminal.out(app.help("", CLI::AppFormatMode::All));
+        return ExitCode::ok;
+    } catch (const CLI::CallForVersion&) {
+        services.terminal.out("kernel-builder " KB_VERSION "\n");
+        return ExitCode::ok;
+    } catch (const CLI::ParseError& problem) {
+        return usage_error(problem, app, arguments, commands, services);
+    }
+    for (const auto& [sub, command] : by_app) {
+        if (sub->parsed()) {
+            if (command->takes_rest()) {
+                std::vector<std::string> rest = sub->remaining();
+                if (!rest.empty() && rest.front() == "--") {
+                    rest.erase(rest.begin());
+                }
+                command->set_rest(std::move(rest));
+            }
+            return command->run(services);
+        }
+    }
+    return ExitCode::usage;
+}
+
+} // namespace kb::cli

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/app.hpp"
+
+#include "support/catch.hpp"
+
+#include <set>
+
+namespace kb::cli {
+namespace {
+
+struct World {
+    sys::EnvironmentMap environment{};
+    RecordingTerminal terminal{};
+    Services services{.fs = sys::real_file_system(),
+                      .processes = sys::real_process_runner(),
+                      .clock = sys::real_clock(),
+                      .environment = environment,
+                      .terminal = terminal};
+};
+
+TEST_CASE("no argument shows the help and is a usage error", "[cli][app]") {
+    World world;
+    CHECK(run({}, world.services) == ExitCode::usage);
+    CHECK(world.terminal.out_text.find("Usage: kernel-builder") != std::string::npos);
+}
+
+TEST_CASE("an unknown command is named, with the help to ask for", "[cli][app]") {
+    World world;
+    CHECK(run({"biuld"}, world.services) == ExitCode::usage);
+    CHECK(world.terminal.err_text.find("'kernel-builder --help'") != std::string::npos);
+    CHECK(world.terminal.out_text.empty());
+}
+
+TEST_CASE("--version prints the version alone", "[cli][app]") {
+    World world;
+    CHECK(run({"--version"}, world.services) == ExitCode::ok);
+    CHECK(world.terminal.out_text == "kernel-builder " KB_VERSION "\n");
+}
+
+TEST_CASE("every command has a unique name, a summary and a description with an example",
+          "[cli][app]") {
+    std::set<std::string_view> names;
+    for (const auto& command : make_commands()) {
+        CAPTURE(command->name());
+        CHECK(names.insert(command->name()).second);
+        if (!command->is_hidden()) {
+            CHECK_FALSE(command->summary().empty());
+            CHECK_FALSE(command->summary().ends_with('.'));
+            CHECK(command->description().find("kernel-builder ") != std::string_view::npos);
+        }
+        for (const OptionRow& row : command->options()) {
+            CAPTURE(row.name);
+            CHECK_FALSE(row.help.empty());
+        }
+    }
+}
+
+} // namespace
+} // namespace kb::cli

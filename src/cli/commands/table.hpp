@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/command.hpp"
+
+#include <memory>
+
+/// One maker per command, defined in the command's own file.
+namespace kb::cli {} // namespace kb::cli
