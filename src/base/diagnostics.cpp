@@ -39,8 +39,7 @@ bool Diagnostics::has_errors() const {
 void Diagnostics::sort() {
     std::ranges::stable_sort(
         items_, {}, [](const Diagnostic& d) { return std::tie(d.span, d.id, d.message); });
-    const auto doubled = std::ranges::unique(items_);
-    items_.erase(doubled.begin(), doubled.end());
+    items_.erase(std::unique(items_.begin(), items_.end()), items_.end());
 }
 
 void Diagnostics::promote_warnings() {

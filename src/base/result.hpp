@@ -20,16 +20,13 @@ class [[nodiscard]] Result {
 public:
     using value_type = T;
 
-    Result(Error error)
-        : state_{std::in_place_index<1>, std::move(error)} {
-    } // NOLINT(google-explicit-constructor): so that `return Error{...};` reads well
+    Result(Error error) : state_{std::in_place_index<1>, std::move(error)} {}
 
     template <typename U = T>
 
     requires(std::constructible_from<T, U&&> && !std::same_as<std::remove_cvref_t<U>, Result> &&
              !std::same_as<std::remove_cvref_t<U>, Error>) Result(U&& value)
-        : state_{std::in_place_index<0>, std::forward<U>(value)} {
-    } // NOLINT(google-explicit-constructor): so that `return value;` reads well
+        : state_{std::in_place_index<0>, std::forward<U>(value)} {}
 
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
 
@@ -92,9 +89,7 @@ public:
 
     Result() = default;
 
-    Result(Error error)
-        : error_{std::move(error)} {
-    } // NOLINT(google-explicit-constructor): so that `return Error{...};` reads well
+    Result(Error error) : error_{std::move(error)} {}
 
     [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
 

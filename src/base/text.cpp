@@ -115,33 +115,46 @@ std::size_t count_code_points(std::string_view utf8) {
 
 namespace {
 
-/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 when it is malformed (Unicode
-/// 15, table 3-7).
+/// One row of Unicode 15, table 3-7: lead bytes and what the second byte may be; later bytes
+/// are 80..BF.
+struct Utf8Row {
+    unsigned lead_low = 0;
+    unsigned lead_high = 0;
+    unsigned second_low = 0;
+    unsigned second_high = 0;
+    std::size_t length = 0;
+};
+
+constexpr std::array<Utf8Row, 8> kUtf8Rows{{{0xC2, 0xDF, 0x80, 0xBF, 2},
+                                            {0xE0, 0xE0, 0xA0, 0xBF, 3},
+                                            {0xE1, 0xEC, 0x80, 0xBF, 3},
+                                            {0xED, 0xED, 0x80, 0x9F, 3},
+                                            {0xEE, 0xEF, 0x80, 0xBF, 3},
+                                            {0xF0, 0xF0, 0x90, 0xBF, 4},
+                                            {0xF1, 0xF3, 0x80, 0xBF, 4},
+                                            {0xF4, 0xF4, 0x80, 0x8F, 4}}};
+
+/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 when it is malformed.
 std::size_t utf8_sequence_length(std::string_view text) {
-    const auto at = [&](std::size_t i) {
-        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+    const auto byte = [&](std::size_t i) {
+        return unsigned{static_cast<unsigned char>(text[i])};
     };
-    const auto between = [&](std::size_t i, unsigned low, unsigned high) {
-        return at(i) >= low && at(i) <= high;
-    };
-    const unsigned lead = at(0);
-    if (lead < 0x80) {
+    if (byte(0) < 0x80) {
         return 1;
     }
-    if (lead >= 0xC2 && lead <= 0xDF) {
-        return between(1, 0x80, 0xBF) ? 2 : 0;
+    const auto row = std::ranges::find_if(kUtf8Rows, [&](const Utf8Row& r) {
+        return byte(0) >= r.lead_low && byte(0) <= r.lead_high;
+    });
+    if (row == kUtf8Rows.end() || text.size() < row->length || byte(1) < row->second_low ||
+        byte(1) > row->second_high) {
+        return 0;
     }
-    if (lead >= 0xE0 && lead <= 0xEF) {
-        const unsigned low = lead == 0xE0 ? 0xA0 : 0x80;
-        const unsigned high = lead == 0xED ? 0x9F : 0xBF;
-        return between(1, low, high) && between(2, 0x80, 0xBF) ? 3 : 0;
+    for (std::size_t i = 2; i < row->length; ++i) {
+        if ((byte(i) & 0xC0U) != 0x80U) {
+            return 0;
+        }
     }
-    if (lead >= 0xF0 && lead <= 0xF4) {
-        const unsigned low = lead == 0xF0 ? 0x90 : 0x80;
-        const unsigned high = lead == 0xF4 ? 0x8F : 0xBF;
-        return between(1, low, high) && between(2, 0x80, 0xBF) && between(3, 0x80, 0xBF) ? 4 : 0;
-    }
-    return 0;
+    return row->length;
 }
 
 } // namespace

@@ -97,6 +97,7 @@ CLI::App* add_command(CLI::App& app, Command& command) {
 std::vector<std::string> usage_notes(const std::vector<std::string>& arguments,
                                      const std::vector<std::unique_ptr<Command>>& commands) {
     std::vector<std::string_view> names;
+    names.reserve(commands.size());
     for (const auto& command : commands) {
         names.push_back(command->name());
     }
@@ -198,7 +199,7 @@ ExitCode run(const std::vector<std::string>& arguments, const Services& services
                 if (!rest.empty() && rest.front() == "--") {
                     rest.erase(rest.begin());
                 }
-                command->set_rest(std::move(rest));
+                command->set_rest(rest);
             }
             return command->run(services);
         }

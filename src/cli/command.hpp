@@ -58,7 +58,7 @@ public:
     /// True when everything after the options belongs to another program ("testshell -- CMD ARG").
     [[nodiscard]] virtual bool takes_rest() const { return false; }
 
-    virtual void set_rest(std::vector<std::string> /*arguments*/) {}
+    virtual void set_rest(const std::vector<std::string>& /*arguments*/) {}
 
     virtual ExitCode run(const Services& services) = 0;
 };

@@ -36,17 +36,16 @@ public:
     using Table = std::vector<Entry>;
 
     Node();
-    Node(bool value);         // NOLINT(google-explicit-constructor): literals read as JSON
-    Node(std::int64_t value); // NOLINT(google-explicit-constructor)
-    Node(int value);          // NOLINT(google-explicit-constructor)
-    Node(unsigned value);     // NOLINT(google-explicit-constructor)
-    Node(std::uint64_t
-             value); // NOLINT(google-explicit-constructor): above 2^63-1 kept exactly when written
-    Node(double value);           // NOLINT(google-explicit-constructor)
-    Node(std::string value);      // NOLINT(google-explicit-constructor)
-    Node(std::string_view value); // NOLINT(google-explicit-constructor)
-    Node(const char* value);      // NOLINT(google-explicit-constructor)
-    Node(Array value);            // NOLINT(google-explicit-constructor)
+    Node(bool value);
+    Node(std::int64_t value);
+    Node(int value);
+    Node(unsigned value);
+    Node(std::uint64_t value);
+    Node(double value);
+    Node(std::string value);
+    Node(std::string_view value);
+    Node(const char* value);
+    Node(Array value);
     [[nodiscard]] static Node
     table(std::initializer_list<std::pair<std::string_view, Node>> entries = {});
     [[nodiscard]] static Node array();
