@@ -5,5 +5,6 @@
 
 #include <memory>
 
-/// One maker per command, defined in the command's own file.
+/// One maker per command, defined in the command's own file under this folder:
+///     std::unique_ptr<Command> make_check_config();
 namespace kb::cli {} // namespace kb::cli
