@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/server.hpp"
+
+#include "http/server_connection.hpp"
+#include "sys/worker_pool.hpp"
+
+#include <fmt/format.h>
+
+#include <arpa/inet.h>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace kb::http {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Address {
+    sockaddr_storage storage{};
+    socklen_t length = 0;
+    int family = AF_UNSPEC;
+};
+
+std::optional<Address> parse_address(const std::string& text, std::uint16_t port) {
+    Address address;
+    sockaddr_in v4{};
+    if (::inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+        v4.sin_family = AF_INET;
+        v4.sin_port = htons(port);
+        std::memcpy(&address.storage, &v4, sizeof v4);
+        address.length = sizeof v4;
+        address.family = AF_INET;
+        return address;
+    }
+    sockaddr_in6 v6{};
+    if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+        v6.sin6_family = AF_INET6;
+        v6.sin6_port = htons(port);
+        std::memcpy(&address.storage, &v6, sizeof v6);
+        address.length = sizeof v6;
+        address.family = AF_INET6;
+        return address;
+    }
+    return std::nullopt;
+}
+
+const sockaddr* as_sockaddr(const Address& address) {
+    return static_cast<const sockaddr*>(static_cast<const void*>(&address.storage));
+}
+
+std::uint16_t port_of(const Address& address) {
+    sockaddr_in v4{};
+    sockaddr_in6 v6{};
+    if (address.storage.ss_family == AF_INET) {
+        std::memcpy(&v4, &address.storage, sizeof v4);
+        return ntohs(v4.sin_port);
+    }
+    std::memcpy(&v6, &address.storage, sizeof v6);
+    return ntohs(v6.sin6_port);
+}
+
+std::string text_of(const Address& address) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    sockaddr_in v4{};
+    sockaddr_in6 v6{};
+    if (address.storage.ss_family == AF_INET) {
+        std::memcpy(&v4, &address.storage, sizeof v4);
+        ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    } else {
+        std::memcpy(&v6, &address.storage, sizeof v6);
+        ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    }
+    return text.data();
+}
+
+Result<sys::UniqueFd> open_listener(const ServerOptions& options) {
+    const std::optional<Address> address = parse_address(options.address, options.port);
+    if (!address) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message = fmt::format("'{}' is not a numeric address", options.address)};
+    }
+    sys::UniqueFd fd{::socket(address->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    const int on = 1;
+    // Without it a restarted server has to wait for the last connections' TIME_WAIT.
+    if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        ::bind(fd.get(), as_sockaddr(*address), address->length) != 0 ||
+        ::listen(fd.get(), SOMAXCONN) != 0) {
+        Error error = error_from_errno(
+            errno, fmt::format("listening on {}:{}", options.address, options.port));
+        error.code = ErrorCode::denied;
+        return error;
+    }
+    return fd;
+}
+
+Result<void> watch(int epoll, int fd, std::uint32_t events, int operation) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    if (::epoll_ctl(epoll, operation, fd, &event) != 0) {
+        return error_from_errno(errno, "watching a socket");
+    }
+    return {};
+}
+
+constexpr std::uint32_t kOneRequest = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
+
+} // namespace
+
+bool is_loopback(std::string_view address) {
+    const std::optional<Address> parsed = parse_address(std::string{address}, 0);
+    return parsed && (text_of(*parsed) == "::1" ||
+                      (parsed->family == AF_INET && text_of(*parsed).starts_with("127.")));
+}
+
+/// One thread waits for all connections that are between requests; a pool answers those that have
+/// something to read.
+class HttpServer::Impl {
+public:
+    Impl(ServerOptions options, sys::UniqueFd listener, sys::UniqueFd epoll, sys::UniqueFd wake)
+        : options_{std::move(options)},
+          listener_{std::move(listener)},
+          epoll_{std::move(epoll)},
+          wake_{std::move(wake)} {}
+
+    [[nodiscard]] std::uint16_t port() const {
+        Address address{.length = sizeof(sockaddr_storage)};
+        ::getsockname(listener_.get(),
+                      static_cast<sockaddr*>(static_cast<void*>(&address.storage)),
+                      &address.length);
+        return port_of(address);
+    }
+
+    [[nodiscard]] const std::string& address() const { return options_.address; }
+
+    Result<void> run(RequestHandler& handler, int stop_descriptor) {
+        KB_TRY(watch(epoll_.get(), listener_.get(), EPOLLIN, EPOLL_CTL_ADD));
+        KB_TRY(watch(epoll_.get(), wake_.get(), EPOLLIN, EPOLL_CTL_ADD));
+        if (stop_descriptor >= 0) {
+            KB_TRY(watch(epoll_.get(), stop_descriptor, EPOLLIN, EPOLL_CTL_ADD));
+        }
+        const unsigned workers = std::max(1U, options_.workers);
+        sys::parallel_for(workers + 1, workers + 1, [&](std::size_t i) {
+            if (i == 0) {
+                dispatch(stop_descriptor);
+            } else {
+                work(handler);
+            }
+        });
+        return {};
+    }
+
+    void stop() const {
+        const std::uint64_t one = 1;
+        // A full counter means that the wake-up is already due.
+        [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+    }
+
+private:
+    struct Slot {
+        std::unique_ptr<ServerConnection> connection{};
+        bool is_busy = false;
+        Clock::time_point deadline{};
+    };
+
+    void dispatch(int stop_descriptor) {
+        while (wait_for_events(stop_descriptor)) {
+            close_idle(Clock::now());
+        }
+        shut_down();
+    }
+
+    /// False when the server is to stop.
+    bool wait_for_events(int stop_descriptor) {
+        constexpr int kSweepMs = 1000;
+        std::array<epoll_event, 64> events{};
+        const int n =
+            ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), kSweepMs);
+        if (n < 0) {
+            return errno == EINTR;
+        }
+        for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+            const int fd = events[i].data.fd;
+            if (fd == wake_.get() || fd == stop_descriptor) {
+                return false;
+            }
+            if (fd == listener_.get()) {
+                accept_all();
+            } else {
+                queue(fd);
+            }
+        }
+        return true;
+    }
+
+    void accept_all() {
+        while (true) {
+            Address peer{.length = sizeof(sockaddr_storage)};
+            sys::UniqueFd fd{::accept4(listener_.get(),
+                                       static_cast<sockaddr*>(static_cast<void*>(&peer.storage)),
+                                       &peer.length,
+                                       SOCK_CLOEXEC | SOCK_NONBLOCK)};
+            if (!fd) {
+                // Out of descriptors: let some connections end instead of spinning.
+                if (errno == EMFILE || errno == ENFILE) {
+                    close_idle(Clock::now() + options_.limits.idle_time);
+                }
+                return;
+            }
+            const int on = 1;
+            ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            add(std::move(fd), text_of(peer));
+        }
+    }
+
+    void add(sys::UniqueFd fd, std::string peer) {
+        const std::scoped_lock lock{mutex_};
+        if (slots_.size() >= options_.limits.connections) {
+            return; // closed by going out of scope
+        }
+        const int number = fd.get();
+        slots_[number] = Slot{.connection = std::make_unique<ServerConnection>(
+                                  std::move(fd), std::move(peer), options_),
+                              .deadline = Clock::now() + options_.limits.header_time};
+        if (!watch(epoll_.get(), number, kOneRequest, EPOLL_CTL_ADD)) {
+            slots_.erase(number);
+        }
+    }
+
+    void queue(int fd) {
+        const std::scoped_lock lock{mutex_};
+        const auto slot = slots_.find(fd);
+        if (slot == slots_.end()) {
+            return;
+        }
+        slot->second.is_busy = true;
+        ++busy_;
+        ready_.push_back(fd);
+        ready_changed_.notify_one();
+    }
+
+    void close_idle(Clock::time_point now) {
+        const std::scoped_lock lock{mutex_};
+        std::erase_if(slots_, [now](const auto& item) {
+            return !item.second.is_busy && item.second.deadline < now;
+        });
+    }
+
+    void work(RequestHandler& handler) {
+        while (true) {
+            ServerConnection* connection = nullptr;
+            {
+                std::unique_lock lock{mutex_};
+                ready_changed_.wait(lock, [this] { return !ready_.empty() || is_stopping_; });
+                if (ready_.empty()) {
+                    return;
+                }
+                connection = slots_.at(ready_.front()).connection.get();
+                ready_.pop_front();
+            }
+            const AfterRequest after =
+                connection->serve(handler, [this] { return is_stopping_.load(); });
+            finish(connection->descriptor(), after);
+        }
+    }
+
+    void finish(int fd, AfterRequest after) {
+        const std::scoped_lock lock{mutex_};
+        --busy_;
+        Slot& slot = slots_.at(fd);
+        slot.is_busy = false;
+        slot.deadline = Clock::now() + options_.limits.idle_time;
+        if (after == AfterRequest::close || is_stopping_ ||
+            !watch(epoll_.get(), fd, kOneRequest, EPOLL_CTL_MOD)) {
+            slots_.erase(fd);
+        }
+        idle_changed_.notify_all();
+    }
+
+    void shut_down() {
+        listener_.reset();
+        std::unique_lock lock{mutex_};
+        is_stopping_ = true;
+        std::erase_if(slots_, [](const auto& item) { return !item.second.is_busy; });
+        ready_changed_.notify_all();
+        const auto all_done = [this] {
+            return busy_ == 0;
+        };
+        if (!idle_changed_.wait_for(lock, options_.limits.stop_time, all_done)) {
+            for (const auto& item : slots_) {
+                ::shutdown(item.first, SHUT_RDWR); // readers and writers see the end at once
+            }
+        }
+    }
+
+    ServerOptions options_;
+    sys::UniqueFd listener_;
+    sys::UniqueFd epoll_;
+    sys::UniqueFd wake_;
+    std::mutex mutex_;
+    std::condition_variable ready_changed_;
+    std::condition_variable idle_changed_;
+    std::map<int, Slot> slots_;
+    std::deque<int> ready_;
+    std::size_t busy_ = 0;
+    std::atomic<bool> is_stopping_{false};
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
+
+HttpServer::~HttpServer() = default;
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(ServerOptions options) {
+    KB_TRY(sys::UniqueFd listener, open_listener(options));
+    sys::UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
+    sys::UniqueFd wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (!epoll || !wake) {
+        return error_from_errno(errno, "preparing the server");
+    }
+    return std::unique_ptr<HttpServer>{new HttpServer{std::make_unique<Impl>(
+        std::move(options), std::move(listener), std::move(epoll), std::move(wake))}};
+}
+
+std::uint16_t HttpServer::port() const {
+    return impl_->port();
+}
+
+std::string HttpServer::endpoint() const {
+    const std::string& address = impl_->address();
+    return address.find(':') == std::string::npos ? fmt::format("http://{}:{}", address, port())
+                                                  : fmt::format("http://[{}]:{}", address, port());
+}
+
+Result<void> HttpServer::run(RequestHandler& handler, int stop_descriptor) {
+    return impl_->run(handler, stop_descriptor);
+}
+
+void HttpServer::stop() {
+    impl_->stop();
+}
+
+} // namespace kb::http
