@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/work_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace kb::build {
+
+namespace {
+
+/// Strongest first.
+constexpr std::array<std::string_view, 4> kLevels{"namespaces", "chroot", "landlock", "plain"};
+
+std::ptrdiff_t weakness(std::string_view level) {
+    return std::ranges::find(kLevels, level) - kLevels.begin();
+}
+
+std::optional<WorkItem>
+judge(const plan::PlannedVariant& variant, const VariantState* state, std::string_view level) {
+    const std::string name = variant.name.text();
+    if (state == nullptr || !state->record) {
+        return WorkItem{.variant = name, .reason = "never built here"};
+    }
+    const Record& record = *state->record;
+    if (record.outcome != Outcome::built) {
+        return WorkItem{.variant = name,
+                        .reason =
+                            fmt::format("the last build ended with '{}'", to_text(record.outcome))};
+    }
+    if (record.key.digest() != variant.key.lines.digest()) {
+        return WorkItem{.variant = name,
+                        .reason = "what it is built from changed",
+                        .difference = difference(record.key, variant.key.lines)};
+    }
+    if (weakness(record.sandbox) > weakness(level)) {
+        return WorkItem{.variant = name,
+                        .reason =
+                            fmt::format("it was built at sandbox level '{}'", record.sandbox)};
+    }
+    if (state->package != PackageState::sound) {
+        return WorkItem{.variant = name,
+                        .reason = state->package == PackageState::missing
+                                      ? "its package is missing"
+                                      : "its package was changed after the build"};
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+WorkList
+select_work(const plan::Plan& plan, std::span<const VariantState> states, std::string_view level) {
+    WorkList work;
+    for (const plan::PlannedVariant& variant : plan.variants) {
+        const auto found = std::ranges::find(states, variant.name.text(), &VariantState::variant);
+        const VariantState* state = found == states.end() ? nullptr : &*found;
+        if (auto item = judge(variant, state, level)) {
+            work.stale.push_back(std::move(*item));
+        } else {
+            work.fresh.push_back(variant.name.text());
+        }
+    }
+    return work;
+}
+
+} // namespace kb::build
