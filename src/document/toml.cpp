@@ -4,6 +4,10 @@
 #undef TOML_HEADER_ONLY
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
+// The parser asserts where it then reports an error ("[}x]"), and in release builds turns the same
+// conditions into assumptions, which would be undefined behaviour on a user's typing mistake.
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_assert(true)
 #define TOML_ENABLE_FORMATTERS 0
 
 #include "document/toml.hpp"

@@ -104,6 +104,9 @@ TEST_CASE("a syntax error is one diagnostic at its place", "[document][toml]") {
         {"a = 9223372036854775808", "1:24"},
         {"a = 1 b = 2", "1:7"},
         {"a = \"x\ny\"", "1:7"},
+        {"[}x]", "1:2"},
+        {"[[}x]]", "1:3"},
+        {"}x = 1", "1:1"},
     }));
     const kb::Diagnostic d = bad(text);
     CAPTURE(text, d.message);
