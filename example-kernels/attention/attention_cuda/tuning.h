@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tile sizes as data, by the padded head dimension. Measured on sm_90 only.
+#pragma once
+
+namespace attention {
+
+constexpr int kWarps = 4;
+constexpr int kRowsPerWarp = 16; // of the tensor core's 16 x 8 x 16 product
+constexpr int kQueries = kWarps * kRowsPerWarp;
+constexpr int kThreads = kWarps * 32;
+
+// Rows of shared memory are 16 bytes longer than the data: no bank conflict with ldmatrix.
+constexpr int kPadding = 8;
+
+template <int kDim, int kKeysPerStep, bool kQueriesInRegisters>
+struct Tile {
+    static constexpr int head_dim = kDim; // the head dimension is padded with zeros to this
+    static constexpr int keys = kKeysPerStep;
+    static constexpr bool queries_in_registers = kQueriesInRegisters;
+    // One tile of queries (the result leaves through it), keys and values of 2-byte elements.
+    static constexpr int shared_bytes = (kQueries + 2 * keys) * (head_dim + kPadding) * 2;
+};
+
+using Tile64 = Tile<64, 64, true>;
+using Tile128 = Tile<128, 64, true>;
+using Tile256 = Tile<256, 32, false>;
+
+// fp32: no tensor core. A warp owns kF32RowsPerWarp queries, a lane one of 32 keys.
+constexpr int kF32RowsPerWarp = 4;
+constexpr int kF32Queries = kWarps * kF32RowsPerWarp;
+constexpr int kF32Keys = 32;
+
+constexpr int f32_shared_bytes(int head_dim) {
+    return (kF32Queries * head_dim + kF32Keys * (head_dim + 1) + kF32Keys * head_dim) * 4;
+}
+
+} // namespace attention

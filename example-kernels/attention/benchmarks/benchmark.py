@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kernels benchmark` runs the classes; `run.py attention --part bench` runs table()."""
+
+import torch
+import torch.nn.functional as F
+
+try:
+    from kernels.benchmark import Benchmark
+except ImportError:  # table() does not need the client
+    Benchmark = object
+
+
+class _Attention(Benchmark):
+    seed = 42
+    causal = False
+
+    def _setup(self, batch, seqlen, heads, d):
+        shape = (batch, seqlen, heads, d)
+        self.q, self.k, self.v = (
+            torch.randn(shape, device=self.device, dtype=torch.float16) for _ in range(3)
+        )
+        self.out = torch.empty_like(self.q)
+
+    def _run(self):
+        self.out = self.kernel.flash_attn_func(self.q, self.k, self.v, causal=self.causal)
+
+    def _verify(self):
+        q, k, v = (t.transpose(1, 2) for t in (self.q, self.k, self.v))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2)
+
+    def setup_small(self):
+        self._setup(2, 128, 8, 64)
+
+    def benchmark_small(self):
+        self._run()
+
+    def verify_small(self):
+        return self._verify()
+
+    def setup_medium(self):
+        self._setup(4, 512, 16, 64)
+
+    def benchmark_medium(self):
+        self._run()
+
+    def verify_medium(self):
+        return self._verify()
+
+    def setup_large(self):
+        self._setup(8, 1024, 32, 128)
+
+    def benchmark_large(self):
+        self._run()
+
+    def verify_large(self):
+        return self._verify()
+
+
+class FlashAttentionBenchmark(_Attention):
+    causal = False
+
+
+class FlashAttentionCausalBenchmark(_Attention):
+    causal = True
+
+
+def table(kernel, timer):
+    """One row a case, beside PyTorch's scaled_dot_product_attention in the same run. FLOP:
+    4 batch heads seqlen^2 d, half of it under a causal mask."""
+    cuda = timer.device == "cuda"
+    lengths = (512, 2048, 8192) if cuda else (256,)
+    for dtype in (torch.bfloat16, torch.float32):
+        for d in (64, 128, 256):
+            for seqlen in lengths if dtype == torch.bfloat16 else lengths[1:2] or lengths:
+                batch = max(1, 16384 // seqlen) if cuda else 1
+                heads = 2048 // d if cuda else 2
+                shape = (batch, seqlen, heads, d)
+                q, k, v = (torch.randn(shape, dtype=dtype, device=timer.device) for _ in range(3))
+                peer = [t.transpose(1, 2) for t in (q, k, v)]
+                for causal in (False, True):
+                    flop = 4 * batch * heads * seqlen * seqlen * d / (2 if causal else 1)
+                    ours = timer.seconds([lambda: kernel.flash_attn_func(q, k, v, causal=causal)])
+                    theirs = timer.seconds(
+                        [lambda: F.scaled_dot_product_attention(*peer, is_causal=causal)]
+                    )
+                    yield {
+                        "case": f"d{d}-{seqlen}-{'causal' if causal else 'full'}-{str(dtype)[6:]}",
+                        "us": round(ours * 1e6, 1),
+                        "TFLOPs": round(flop / ours / 1e12, 2),
+                        "torch_sdpa_TFLOPs": round(flop / theirs / 1e12, 2),
+                        "of_torch": round(theirs / ours, 3),
+                    }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <torch/csrc/stable/tensor.h>
+#include <tuple>
+
+// -> out, lse. Without offsets q, k, v are [batch, seqlen, heads, head_dim]; with
+// cu_seqlens_q and cu_seqlens_k they are packed, [total, heads, head_dim], and
+// max_seqlen_q and max_seqlen_k bound the lengths of the sequences.
+std::tuple<torch::stable::Tensor, torch::stable::Tensor>
+attention_forward(const torch::stable::Tensor& q,
+                  const torch::stable::Tensor& k,
+                  const torch::stable::Tensor& v,
+                  const std::optional<torch::stable::Tensor>& cu_seqlens_q,
+                  const std::optional<torch::stable::Tensor>& cu_seqlens_k,
+                  int64_t max_seqlen_q,
+                  int64_t max_seqlen_k,
+                  double softmax_scale,
+                  bool causal,
+                  int64_t window_left,
+                  int64_t window_right,
+                  double softcap);
