@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/policy.hpp"
+
+#include "base/assert.hpp"
+#include "base/text.hpp"
+#include "check_data_files.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace kb::check {
+
+namespace {
+
+using Row = std::vector<std::string_view>;
+using Added = std::unordered_map<std::string_view, Version>;
+
+/// Calls `visit` with the columns of each line that is no comment.
+template <typename Visit>
+void for_each_row(std::string_view file_name, std::size_t columns, Visit visit) {
+    const auto files = data::embedded_files();
+    const auto file = std::ranges::find(files, file_name, &EmbeddedFile::path);
+    KB_ASSERT(file != files.end(), "the policy data is compiled in");
+    for (const std::string_view line : split(file->content, '\n')) {
+        if (line.empty() || line.starts_with('#')) {
+            continue;
+        }
+        Row row = split(line, '\t');
+        row.resize(columns); // empty last columns may be cut off
+        visit(row);
+    }
+}
+
+Names words(std::string_view text) {
+    Names out;
+    for (const std::string_view word : split(text, ' ')) {
+        if (!word.empty()) {
+            out.insert(word);
+        }
+    }
+    return out;
+}
+
+Added read_added(std::string_view file_name) {
+    Added out;
+    for_each_row(file_name, 2, [&](const Row& row) {
+        const auto version = Version::parse(row[1]);
+        KB_ASSERT(version.has_value(), "versions in the policy data parse");
+        out.emplace(row[0], *version);
+    });
+    return out;
+}
+
+std::optional<Version> look_up(const Added& table, std::string_view symbol) {
+    const auto found = table.find(symbol);
+    return found == table.end() ? std::nullopt : std::optional{found->second};
+}
+
+bool is_blacklist(std::string_view column) {
+    return column.starts_with("blacklist:");
+}
+
+} // namespace
+
+std::optional<ManylinuxPolicy> find_manylinux(std::string_view name,
+                                              std::string_view architecture) {
+    ManylinuxPolicy out;
+    for_each_row("manylinux-libraries.tsv", 3, [&](const Row& row) {
+        if (is_blacklist(row[1])) {
+            if (row[0] == out.name) {
+                out.blacklist[row[1].substr(row[1].find(':') + 1)] = words(row[2]);
+            }
+        } else if (row[0] == name || words(row[1]).contains(name)) {
+            out.name = row[0];
+            out.libraries = words(row[2]);
+        }
+    });
+    if (out.name.empty()) {
+        return std::nullopt;
+    }
+    for_each_row("manylinux-symbol-versions.tsv", 4, [&](const Row& row) {
+        if (row[0] == out.name && row[1] == architecture) {
+            out.versions[row[2]] = words(row[3]);
+        }
+    });
+    return out;
+}
+
+std::vector<std::string_view> manylinux_names() {
+    std::vector<std::string_view> out;
+    for_each_row("manylinux-libraries.tsv", 3, [&](const Row& row) {
+        if (!is_blacklist(row[1]) && row[0] != "linux") {
+            out.push_back(row[0]);
+        }
+    });
+    return out;
+}
+
+std::optional<Version> python_symbol_added(std::string_view symbol) {
+    static const Added kTable = read_added("python-stable-abi.tsv");
+    return look_up(kTable, symbol);
+}
+
+std::optional<Version> torch_shim_added(std::string_view symbol) {
+    static const Added kTable = read_added("torch-shims.tsv");
+    return look_up(kTable, symbol);
+}
+
+Names runtime_libraries(backend::BackendId backend, const Version& version) {
+    Names out;
+    const std::string major = std::to_string(version.major());
+    for_each_row("runtime-libraries.tsv", 3, [&](const Row& row) {
+        if (row[0] == backend::to_text(backend) && (row[1] == "*" || row[1] == major)) {
+            out.merge(words(row[2]));
+        }
+    });
+    return out;
+}
+
+} // namespace kb::check
