@@ -7,6 +7,8 @@
   run.py norm --part sanitize           compute-sanitizer over the cases marked `sanitize`
   run.py norm --part bench              benchmarks/benchmark.py, one JSON line per workload
 
+The project is a name here, or a path.
+
   --budget SECONDS   stop (and say so) when the time is used up
   --from CASE        start at the first case whose name contains CASE
   --out FOLDER       where the results go (default: build/dev/run in the project)
@@ -134,16 +136,18 @@ def build(project, backend, variant, jobs, archs):
     if stable:
         major, minor = map(int, stable.split("."))
         defines.append(f"-DTORCH_TARGET_VERSION=0x{(major << 56) | (minor << 48):016x}")
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     includes = [f"-I{work}", f"-isystem{root / 'include'}",
                 f"-isystem{root / 'include/torch/csrc/api/include'}",
                 f"-isystem{sysconfig.get_paths()['include']}"]
+    if backend == "cuda":  # the binding of a kernel without the stable ABI
+        includes.append(f"-isystem{pathlib.Path(nvcc).resolve().parent.parent / 'include'}")
     common = ["-std=c++17", "-O3", "-fPIC", "-Wall", "-Wextra", "-fno-gnu-unique",
               "-fvisibility=hidden"]
     if backend == "cuda" and not archs:
         archs = ["%d.%d" % torch.cuda.get_device_capability()]
     gencode = [f"-gencode=arch=compute_{a.replace('.', '')},code=sm_{a.replace('.', '')}"
                for a in archs or []]
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
     units = [(s, defines + includes + config["torch"].get("cxx-flags", []), [])
              for s in config["torch"]["src"]]
@@ -175,14 +179,14 @@ def build(project, backend, variant, jobs, archs):
          "backend": {"type": backend}}, indent=2))
     libs = ["-ltorch", "-ltorch_cpu", "-lc10"]
     if backend == "cuda":
-        libs += ["-ltorch_cuda"]
+        libs += ["-ltorch_cuda", "-lc10_cuda"]
         toolkit = pathlib.Path(nvcc).resolve().parent.parent
         static = [p for p in (toolkit / "lib64", toolkit / "lib", toolkit / "targets/x86_64-linux/lib")
                   if (p / "libcudart_static.a").exists()]
         libs += [str(static[0] / "libcudart_static.a"), "-lrt", "-lpthread", "-ldl"]
     run(["g++", "-shared", *[c[0] for c in commands], f"-L{root / 'lib'}", "-Wl,--no-as-needed",
          "-Wl,--allow-shlib-undefined", *libs, "-o", variant / f"{ops}.abi3.so"])
-    print(f"built {variant.relative_to(project)} in {time.time() - started:.0f} s, archs {archs or '-'}")
+    print(f"built {variant} in {time.time() - started:.0f} s, archs {archs or '-'}")
 
 
 # ---------------------------------------------------------------------------------- test
@@ -250,7 +254,7 @@ def sanitize(project, variant, args, out):
     for check in ("memcheck", "racecheck", "initcheck"):
         log = out / f"sanitize-{check}.txt"
         command = [tool, "--tool", check, "--error-exitcode", "9", "--log-file", str(log),
-                   sys.executable, __file__, project.name, "--part", "test", "--select", "sanitize",
+                   sys.executable, __file__, str(project), "--part", "test", "--select", "sanitize",
                    "--variant", str(variant), "--out", str(out / check)]
         status = subprocess.run(command).returncode
         text = log.read_text() if log.exists() else "no log"
@@ -312,12 +316,12 @@ class Timer:
         import torch
 
         if total_bytes not in self._copies:
-            n = max(16, total_bytes // 2)
-            pairs = [[torch.randint(0, 255, (n,), dtype=torch.uint8, device=self.device),
-                      torch.empty(n, dtype=torch.uint8, device=self.device)]
+            n = max(2, total_bytes // 16)  # 8-byte elements: never more than 2^31 of them
+            pairs = [[torch.randint(0, 1 << 60, (n,), device=self.device),
+                      torch.empty(n, dtype=torch.int64, device=self.device)]
                      for _ in range(self.sets(total_bytes))]
             calls = [lambda s=s, d=d: d.copy_(s) for s, d in pairs]
-            self._copies[total_bytes] = 2 * n / self.seconds(calls)
+            self._copies[total_bytes] = 16 * n / self.seconds(calls)
         return self._copies[total_bytes]
 
     def row(self, case, calls, total_bytes, **more):
@@ -368,7 +372,7 @@ def main():
 
     import torch
 
-    project = HERE / args.project
+    project = (HERE / args.project).resolve()
     if not (project / "build.toml").exists():
         sys.exit(f"{project}: no build.toml")
     backend = args.backend or ("cuda" if torch.cuda.is_available() or args.archs else "cpu")
