@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/variant_dirs.hpp"
+
+#include "sys/random_access_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace kb::project {
+
+namespace {
+
+constexpr std::uint64_t kMaxMetadataBytes = 16UL << 20U;
+constexpr std::size_t kChunk = 1UL << 20U;
+
+bool holds_metadata(sys::FileSystem& fs, const sys::Path& directory) {
+    const auto info = fs.stat(directory / "metadata.json");
+    return info && info->type == sys::FileType::regular;
+}
+
+/// Children with metadata; nothing for what cannot be listed (a place that is not there).
+std::vector<VariantDir> variants_in(sys::FileSystem& fs, const sys::Path& place) {
+    std::vector<VariantDir> out;
+    const auto entries = fs.list(place);
+    if (!entries) {
+        return out;
+    }
+    for (const sys::DirEntry& entry : *entries) {
+        const sys::Path path = place / entry.name;
+        if (holds_metadata(fs, path)) {
+            out.push_back({.name = entry.name, .path = path});
+        }
+    }
+    return out;
+}
+
+Result<digest::Digest> hash_file(const sys::Path& path, std::uint64_t& size) {
+    KB_TRY(const sys::RandomAccessFile file, sys::RandomAccessFile::open(path));
+    size = file.size();
+    digest::Sha256 hasher;
+    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size)));
+    for (std::uint64_t at = 0; at < size; at += buffer.size()) {
+        const std::size_t n =
+            static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size - at));
+        const std::span<std::byte> part = std::span{buffer}.first(n);
+        KB_TRY(file.read(at, part));
+        hasher.update(part);
+    }
+    return hasher.finish();
+}
+
+} // namespace
+
+Result<Discovery> discover_variants(sys::FileSystem& fs, const sys::Path& directory) {
+    KB_TRY(const sys::FileInfo info, fs.stat(directory));
+    if (info.type != sys::FileType::directory) {
+        return Error{.code = ErrorCode::not_found,
+                     .message = fmt::format("'{}' is no directory", directory.string())};
+    }
+    // "x/" has no last component to name the variant by.
+    const sys::Path named = directory.has_filename() ? directory : directory.parent_path();
+    if (holds_metadata(fs, named)) {
+        const std::string name = std::filesystem::absolute(named).lexically_normal().filename();
+        return Discovery{.place = named.parent_path(), .variants = {{.name = name, .path = named}}};
+    }
+    Discovery out;
+    for (const sys::Path& place : {directory / "build", directory / "result", directory}) {
+        std::vector<VariantDir> found = variants_in(fs, place);
+        if (found.empty()) {
+            continue;
+        }
+        if (out.variants.empty()) {
+            out.place = place;
+            out.variants = std::move(found);
+        } else {
+            out.shadowed.push_back(place);
+        }
+    }
+    if (out.variants.empty()) {
+        return Error{.code = ErrorCode::not_found,
+                     .message = fmt::format(
+                         "no built variant (a directory with metadata.json) in '{0}/build', "
+                         "'{0}/result' or '{0}'; 'kernel-builder build' makes them",
+                         directory.string())};
+    }
+    return out;
+}
+
+Result<package::FileList> read_file_list(sys::FileSystem& fs, const sys::Path& directory) {
+    KB_TRY(const std::vector<sys::WalkEntry> entries, sys::walk(fs, directory));
+    package::FileList out;
+    for (const sys::WalkEntry& entry : entries) {
+        const sys::Path path = directory / entry.path.text();
+        KB_TRY(const sys::FileInfo info,
+               fs.stat(path).context(fmt::format("listing '{}'", directory.string())));
+        if (info.type != sys::FileType::regular) {
+            continue;
+        }
+        package::FileEntry file{.path = entry.path,
+                                .mode = (info.mode & 0111U) != 0 ? FileMode::executable
+                                                                 : FileMode::regular};
+        KB_TRY(file.sha256, hash_file(path, file.size));
+        out.push_back(std::move(file));
+    }
+    return out;
+}
+
+Result<package::Metadata> read_metadata(sys::FileSystem& fs, const VariantDir& variant) {
+    const sys::Path path = variant.path / "metadata.json";
+    KB_TRY(const std::string text, fs.read_file(path, kMaxMetadataBytes));
+    return package::parse_metadata(text).context(fmt::format("reading '{}'", path.string()));
+}
+
+Result<package::Package> read_package(sys::FileSystem& fs, const VariantDir& variant) {
+    package::Package out{.variant = variant.name, .directory = variant.path.string()};
+    KB_TRY(out.metadata, read_metadata(fs, variant));
+    KB_TRY(out.files, read_file_list(fs, variant.path));
+    return out;
+}
+
+} // namespace kb::project

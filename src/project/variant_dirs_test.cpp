@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/variant_dirs.hpp"
+
+#include "support/catch.hpp"
+#include "support/support.hpp"
+
+#include <filesystem>
+
+namespace kb::project {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMetadata = R"({"name":"k","id":"_k_cpu_x","version":1,"license":"mit",
+"python-depends":[],"backend":{"type":"cpu"}})";
+
+sys::FileSystem& real() {
+    return sys::real_file_system();
+}
+
+std::string names(const Discovery& discovery) {
+    std::string out;
+    for (const VariantDir& variant : discovery.variants) {
+        out += variant.name + " ";
+    }
+    return out;
+}
+
+TEST_CASE("the first usual place with a variant wins and shadows the others", "[project]") {
+    const test::TempDir dir;
+    test::write_text(dir / "torch-cuda/metadata.json", "{}");
+    CHECK(names(*discover_variants(real(), dir.path())) == "torch-cuda ");
+    test::write_text(dir / "result/b/metadata.json", "{}");
+    test::write_text(dir / "build/empty/file", "");
+    CHECK(discover_variants(real(), dir.path())->place == dir / "result");
+    test::write_text(dir / "build/b/metadata.json", "{}");
+    test::write_text(dir / "build/a/metadata.json", "{}");
+    const auto found = discover_variants(real(), dir.path());
+    CHECK(found->place == dir / "build");
+    CHECK(names(*found) == "a b ");
+    CHECK(found->shadowed == std::vector<sys::Path>{dir / "result", dir.path()});
+}
+
+TEST_CASE("a directory that is a variant is that one", "[project]") {
+    const test::TempDir dir;
+    test::write_text(dir / "v/metadata.json", "{}");
+    CHECK(names(*discover_variants(real(), dir / "v")) == "v ");
+    CHECK(names(*discover_variants(real(), dir / "v/")) == "v ");
+}
+
+TEST_CASE("nothing built says where it was looked for", "[project]") {
+    const test::TempDir dir;
+    const auto none = discover_variants(real(), dir.path());
+    REQUIRE_FALSE(none);
+    CHECK(none.error().code == ErrorCode::not_found);
+    CHECK(none.error().message.find("/result'") != std::string::npos);
+    CHECK(discover_variants(real(), dir / "gone").error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("the file list follows links to files and leaves directories out", "[project]") {
+    const test::TempDir dir;
+    test::write_text(dir / "blobs/x", "abc");
+    test::write_text(dir / "v/sub/b.py", "");
+    fs::create_symlink("../blobs/x", dir / "v/a.so");
+    fs::create_directory_symlink("../blobs", dir / "v/linked");
+    const auto files = read_file_list(real(), dir / "v");
+    REQUIRE(files);
+    REQUIRE(files->size() == 2);
+    CHECK((*files)[0].path.text() == "a.so");
+    CHECK((*files)[0].size == 3);
+    CHECK((*files)[0].sha256 == digest::sha256("abc"));
+    CHECK((*files)[1].path.text() == "sub/b.py");
+    fs::create_symlink("nowhere", dir / "v/broken");
+    CHECK_FALSE(read_file_list(real(), dir / "v"));
+}
+
+TEST_CASE("a package is its metadata and its files", "[project]") {
+    const test::TempDir dir;
+    test::write_text(dir / "v/metadata.json", kMetadata);
+    test::write_text(dir / "v/__init__.py", "x");
+    const auto package = read_package(real(), {.name = "v", .path = dir / "v"});
+    REQUIRE(package);
+    CHECK(package->metadata.name == "k");
+    CHECK(package->files.size() == 2);
+    test::write_text(dir / "v/metadata.json", "{}");
+    const auto broken = read_package(real(), {.name = "v", .path = dir / "v"});
+    REQUIRE_FALSE(broken);
+    CHECK(broken.error().to_text().find("metadata.json': the key 'name' is missing") !=
+          std::string::npos);
+}
+
+} // namespace
+} // namespace kb::project
