@@ -125,6 +125,10 @@ def per_sample(random_, name, lines):
     for number, key, _, _ in keys:
         for value in random_.sample(TYPES, 4):
             yield "type-changed", f"{name}: {key} = {value}", replaced(lines, number, f"{key} = {value}")
+    general = next((n for n, line in enumerate(lines) if line == "[general]"), None)
+    if general is not None:
+        for text in ('hub = ["a/b", "main"]', 'cuda = ["12.6", "13.0", [], []]', 'tpu = [[]]'):
+            yield "type-changed", f"{name}: {text}", lines[:general + 1] + [text] + lines[general + 1:]
     for number, key, last, _ in keys:
         for value in BOUNDS.get(last, ()):
             yield "value-bound", f"{name}: {key} = {value}", replaced(lines, number, f"{key} = {value}")
