@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/cmake_tables.hpp"
+
+#include "backend/rules.hpp"
+#include "base/text.hpp"
+#include "generate/quote.hpp"
+#include "plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace kb::generate {
+
+using backend::BackendId;
+using backend::BackendRules;
+using backend::SourceKind;
+
+namespace {
+
+/// Backends that a CMake project may be configured for.
+std::vector<BackendId> compiled_backends() {
+    std::vector<BackendId> ids;
+    for (const BackendId id : backend::kAllBackends) {
+        if (backend::has_kernel_sections(id)) {
+            ids.push_back(id);
+        }
+    }
+    return ids;
+}
+
+std::vector<std::string> values_of(const config::Strings& list) {
+    std::vector<std::string> values;
+    for (const auto& item : list) {
+        values.push_back(item.value);
+    }
+    return values;
+}
+
+template <typename List>
+std::string quoted_flags(const List& flags) {
+    std::string text;
+    for (const auto& flag : flags) {
+        text += ' ' + cmake_flag(flag);
+    }
+    return text;
+}
+
+std::string set_line(std::string_view name, std::string_view value) {
+    return value.empty() ? fmt::format("set({})\n", name)
+                         : fmt::format("set({} {})\n", name, trim(value));
+}
+
+/// "  KEYWORD a b" with each value quoted, or nothing.
+std::string argument(std::string_view keyword,
+                     const std::vector<std::string>& values,
+                     std::string (*quote)(std::string_view)) {
+    if (values.empty()) {
+        return {};
+    }
+    std::string text = fmt::format("\n  {}", keyword);
+    for (const std::string& value : values) {
+        text += ' ' + quote(value);
+    }
+    return text;
+}
+
+/// "02" "0b" ... : torch's TORCH_TARGET_VERSION for a major and minor version.
+std::string target_version(const Version& version) {
+    return fmt::format("0x{:02x}{:02x}000000000000", version.major(), version.minor());
+}
+
+std::string backend_tables(const config::Config& config, BackendId id) {
+    const BackendRules& rules = backend::rules_of(id);
+    const std::string_view name = backend::to_text(id);
+    std::string text;
+    text += set_line(fmt::format("KB_DEFINITIONS_{}", name), quoted_flags(rules.definitions));
+    text += set_line(fmt::format("KB_DEVICE_FLAGS_{}", name), quoted_flags(rules.device_flags));
+    const auto stable = config::stable_abi_for(config, id);
+    const auto binding = stable ? backend::TorchBinding::stable : backend::TorchBinding::versioned;
+    text += set_line(fmt::format("KB_TORCH_LIBRARIES_{}", name),
+                     quoted_flags(rules.torch_libraries(binding)));
+    if (stable) {
+        text += set_line(fmt::format("KB_STABLE_ABI_{}", name), stable->major_minor().to_text());
+        text += set_line(fmt::format("KB_TORCH_TARGET_VERSION_{}", name), target_version(*stable));
+    }
+    return text;
+}
+
+std::vector<std::string> requested_archs(const config::Section& section) {
+    if (section.cuda_capabilities) {
+        return values_of(*section.cuda_capabilities);
+    }
+    if (section.rocm_archs) {
+        return values_of(*section.rocm_archs);
+    }
+    return {};
+}
+
+bool names_archs(const config::Section& section) {
+    return section.cuda_capabilities.has_value() || section.rocm_archs.has_value();
+}
+
+/// A section id as part of a variable's name: any TOML key may be one.
+std::string variable_part(std::string_view id) {
+    std::string text;
+    for (const char c : id) {
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') || c == '_' || c == '-';
+        if (plain) {
+            text += c;
+        } else {
+            text += fmt::format("+{:02x}", static_cast<unsigned char>(c));
+        }
+    }
+    return text;
+}
+
+bool is_device(SourceKind kind) {
+    return kind == SourceKind::cuda || kind == SourceKind::hip || kind == SourceKind::sycl ||
+           kind == SourceKind::metal;
+}
+
+/// The section's own flags for device code.
+std::vector<std::string> device_flags(const config::Section& section) {
+    std::vector<std::string> flags;
+    if (section.backend.value == BackendId::cuda) {
+        return values_of(section.cuda_flags);
+    }
+    if (section.backend.value == BackendId::rocm || section.backend.value == BackendId::xpu) {
+        // Unlike the format's first implementation, C++ flags reach HIP sources as well.
+        flags = values_of(section.cxx_flags);
+        const bool rocm = section.backend.value == BackendId::rocm;
+        std::ranges::copy(values_of(rocm ? section.hip_flags : section.sycl_flags),
+                          std::back_inserter(flags));
+    }
+    return flags;
+}
+
+/// What each toolkit builds for the section; a toolkit that is left with nothing gets an empty row,
+/// which the project reports when it is configured with it. Flags that a toolkit does not know get
+/// a row where they are left out.
+std::string section_table(const config::Section& section, const plan::SupportMatrix& matrix) {
+    const BackendRules& rules = backend::rules_of(section.backend.value);
+    const std::vector<std::string> flags = device_flags(section);
+    const std::string id = variable_part(section.id.value);
+    std::string text;
+    for (const plan::ToolkitRow& toolkit : matrix.toolkits) {
+        if (toolkit.backend != section.backend.value || toolkit.archs.builds.empty()) {
+            continue;
+        }
+        const backend::ArchChoice choice =
+            rules.choose_archs(requested_archs(section), toolkit.archs);
+        const std::string version = toolkit.version.major_minor().to_text();
+        text += set_line(fmt::format("KB_ARCHS_{}_{}", id, version), quoted_flags(choice.kept));
+        const std::vector<std::string> usable = rules.usable_flags(flags, toolkit.version);
+        if (usable != flags) {
+            text += set_line(fmt::format("KB_FLAGS_{}_{}", id, version), quoted_flags(usable));
+        }
+    }
+    return text;
+}
+
+std::string toolkit_versions(const plan::SupportMatrix& matrix, BackendId id) {
+    std::vector<Version> versions;
+    for (const plan::ToolkitRow& toolkit : matrix.toolkits) {
+        if (toolkit.backend == id && !toolkit.archs.builds.empty()) {
+            versions.push_back(toolkit.version.major_minor());
+        }
+    }
+    std::ranges::sort(versions);
+    std::string text;
+    for (const Version& version : versions) {
+        text += ' ' + version.to_text();
+    }
+    return text;
+}
+
+std::string framework_tables(std::string_view name, const std::vector<plan::FrameworkRow>& list) {
+    std::vector<const plan::FrameworkRow*> rows;
+    for (const plan::FrameworkRow& row : list) {
+        rows.push_back(&row);
+    }
+    std::ranges::sort(rows, {}, [](const plan::FrameworkRow* row) { return row->version; });
+    std::string names;
+    std::string text;
+    for (const plan::FrameworkRow* row : rows) {
+        const std::string version = row->version.major_minor().to_text();
+        names += ' ' + version;
+        text += fmt::format("set(KB_CXX_STANDARD_{} {})\n", version, row->cxx_standard);
+    }
+    return set_line(fmt::format("KB_{}_ROWS", name), names) + text;
+}
+
+std::string component(const config::Section& section) {
+    const BackendRules& rules = backend::rules_of(section.backend.value);
+    std::vector<std::string> host;
+    std::vector<std::string> device;
+    std::vector<std::string> headers;
+    for (const auto& source : section.src) {
+        const auto path = RelPath::parse(source.value);
+        const SourceKind kind = path ? rules.source_kind(*path) : SourceKind::cxx;
+        auto& list = kind == SourceKind::cxx ? host : is_device(kind) ? device : headers;
+        list.push_back(source.value);
+    }
+    std::string text = fmt::format("kb_kernel({} BACKEND {}",
+                                   variable_part(section.id.value),
+                                   backend::to_text(section.backend.value));
+    if (section.cuda_minver) {
+        text += fmt::format(" MIN_TOOLKIT {}", section.cuda_minver->value.to_text());
+    }
+    text += names_archs(section) ? " FIXED_ARCHS" : "";
+    text += argument("CXX_SOURCES", host, quote_cmake_item);
+    text += argument("CXX_FLAGS", values_of(section.cxx_flags), cmake_flag);
+    text += argument("DEVICE_SOURCES", device, quote_cmake_item);
+    text += argument("DEVICE_FLAGS", device_flags(section), cmake_flag);
+    text += argument("HEADERS", headers, quote_cmake_item);
+    text += argument("INCLUDES", values_of(section.include), quote_cmake_item);
+    return text + ")\n";
+}
+
+/// GIT <repository> <tag> of a dependency that is fetched from its repository.
+std::string fetch_arguments(const plan::DependencyRow& row) {
+    for (const plan::Requirement& requirement : row.requirements) {
+        if (requirement.provider == "git") {
+            return fmt::format("\n  REPOSITORY {} TAG {}", requirement.name, requirement.version);
+        }
+    }
+    return {};
+}
+
+} // namespace
+
+std::string cmake_flag(std::string_view flag) {
+    std::string escaped;
+    for (const char c : flag) {
+        switch (c) {
+        case ';':
+            escaped += "$<SEMICOLON>";
+            break;
+        case '>':
+            escaped += "$<ANGLE-R>";
+            break;
+        case '"':
+        case '\\':
+        case '$':
+            escaped += '\\';
+            escaped += c;
+            break;
+        default:
+            escaped += c;
+        }
+    }
+    return '"' + escaped + '"';
+}
+
+std::string cmake_tables(const ProjectInput& input) {
+    const bool is_torch = std::holds_alternative<config::Torch>(input.config.framework);
+    std::string text = is_torch ? framework_tables("TORCH", input.matrix.torch)
+                                : framework_tables("TVM_FFI", input.matrix.tvm_ffi);
+    for (const BackendId id : compiled_backends()) {
+        if (config::lists_backend(input.config, id) ||
+            !config::sections_of(input.config, id).empty()) {
+            text += backend_tables(input.config, id);
+        }
+    }
+    for (const BackendId id : {BackendId::cuda, BackendId::rocm}) {
+        text += set_line(fmt::format("KB_TOOLKITS_{}", backend::to_text(id)),
+                         toolkit_versions(input.matrix, id));
+    }
+    for (const config::Section& section : input.config.sections) {
+        text += section_table(section, input.matrix);
+    }
+    return text;
+}
+
+std::string cmake_binding(const config::Config& config) {
+    std::vector<std::string> sources;
+    for (const auto& source : config::binding_src(config)) {
+        const auto path = RelPath::parse(source.value);
+        if (!path || backend::common_source_kind(*path) != SourceKind::header) {
+            sources.push_back(source.value);
+        }
+    }
+    return "kb_binding(" + argument("SOURCES", sources, quote_cmake_item) +
+           argument("INCLUDES", values_of(config::binding_include(config)), quote_cmake_item) +
+           argument("CXX_FLAGS", values_of(config::binding_cxx_flags(config)), cmake_flag) + ")\n";
+}
+
+std::string cmake_components(const config::Config& config) {
+    std::string text;
+    for (const BackendId id : compiled_backends()) {
+        for (const config::Section* section : config::sections_of(config, id)) {
+            text += "\n# [kernel." + section->id.value + "]\n" + component(*section);
+        }
+    }
+    return text;
+}
+
+std::string cmake_dependencies(const ProjectInput& input) {
+    std::set<std::pair<BackendId, std::string>> wanted;
+    for (const config::Section& section : input.config.sections) {
+        for (const auto& dependency : section.depends) {
+            if (dependency.value != config::NativeDependency::torch) {
+                wanted.emplace(section.backend.value, config::to_text(dependency.value));
+            }
+        }
+    }
+    std::string text;
+    for (const auto& [id, name] : wanted) {
+        const plan::DependencyRow* row = plan::find_dependency(input.matrix, name);
+        text += fmt::format("kb_dependency({} BACKEND {}", name, backend::to_text(id));
+        if (row != nullptr) {
+            text += fetch_arguments(*row);
+            text += argument("INCLUDES", row->include, quote_cmake_item);
+            text += argument("DEFINITIONS", row->definitions, cmake_flag);
+        }
+        text += ")\n";
+    }
+    return text;
+}
+
+} // namespace kb::generate
