@@ -26,6 +26,8 @@ public:
     /// The error says which item is wrong and shows the form.
     [[nodiscard]] static Result<VersionSet> parse(std::string_view text);
     [[nodiscard]] bool contains(const Version& version) const;
+    /// An item asks for just this version ("13.2", "==13.2"; not "13" or ">=13.2").
+    [[nodiscard]] bool names(const Version& version) const;
 
     /// No condition at all.
     [[nodiscard]] bool is_any() const { return items_.empty(); }
@@ -38,6 +40,8 @@ private:
     struct Item {
         Op op = Op::prefix;
         Version version{};
+        /// Written with ".*".
+        bool wildcard = false;
     };
 
     [[nodiscard]] static std::optional<Item> parse_item(std::string_view text);

@@ -27,8 +27,10 @@ struct SourceFile {
     digest::Digest sha256{};
     /// Sorted, without doubles; whatever the preprocessor's conditions.
     std::vector<Include> includes{};
-    /// Its text names TORCH_EXTENSION_NAME.
+    /// Its text names TORCH_EXTENSION_NAME or TVM_FFI_EXTENSION_NAME.
     bool names_ops = false;
+    /// Made by `generate`, not by the author: no part of the ops id.
+    bool generated = false;
 
     bool operator==(const SourceFile&) const = default;
 };

@@ -12,7 +12,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kDefinitions{"USE_CUDA=1", "CUDA_KERNEL"};
 // torch's own flags for extensions, without its four that take operators and conversions of the
 // half types away.
-constexpr std::array<std::string_view, 2> kDeviceFlags{"--expt-relaxed-constexpr", "-DENABLE_FP8"};
+constexpr std::array<std::string_view, 3> kDeviceFlags{
+    "--expt-relaxed-constexpr", "--expt-extended-lambda", "-DENABLE_FP8"};
 constexpr std::array<std::string_view, 1> kRuntime{"cudart"};
 
 SourceKind cuda_source_kind(const RelPath& path) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/command.hpp"
+
+#include "backend/mounts.hpp"
+#include "digest/digest.hpp"
+
+#include <fmt/format.h>
+
+namespace kb::plan {
+
+namespace {
+
+constexpr std::string_view kCxx = "/usr/bin/g++";
+
+using Strings = std::vector<std::string>;
+
+void append(Strings& to, const Strings& from) {
+    to.insert(to.end(), from.begin(), from.end());
+}
+
+/// gcc draws names of some local symbols from a seed; a fixed one for each source keeps them equal
+/// between builds and different between sources.
+std::string random_seed(const RelPath& source) {
+    return "-frandom-seed=" + digest::sha256(source.text()).hex().substr(0, 16);
+}
+
+void append_preprocessor_flags(Strings& command, const CompileRequest& request) {
+    for (const std::string& definition : request.definitions) {
+        command.push_back("-D" + definition);
+    }
+    for (const std::string& dir : request.include) {
+        command.push_back("-I" + dir);
+    }
+    for (const std::string& dir : request.system_include) {
+        command.emplace_back("-isystem");
+        command.push_back(dir);
+    }
+}
+
+void append_source(Strings& command, const CompileRequest& request) {
+    append(command, request.flags);
+    command.emplace_back("-c");
+    command.push_back(fmt::format("{}/{}", backend::kSourceMount, request.source.text()));
+}
+
+Strings cxx_command(const CompileRequest& request) {
+    Strings command{std::string{kCxx},
+                    fmt::format("-std=c++{}", request.cxx_standard),
+                    "-O3",
+                    "-DNDEBUG",
+                    "-fPIC",
+                    // Unique symbols would be shared between all kernels of a process.
+                    "-fno-gnu-unique",
+                    random_seed(request.source)};
+    append_preprocessor_flags(command, request);
+    append_source(command, request);
+    return command;
+}
+
+Strings cuda_command(const CompileRequest& request) {
+    Strings command{backend::cuda_mount(request.toolkit.version) + "/bin/nvcc",
+                    fmt::format("-ccbin={}", kCxx),
+                    fmt::format("-std=c++{}", request.cxx_standard),
+                    "-O3",
+                    "-DNDEBUG",
+                    "-Xcompiler=-fPIC,-fno-gnu-unique," + random_seed(request.source)};
+    const backend::BackendRules& rules = backend::rules_of(request.toolkit.backend);
+    command.insert(command.end(), rules.device_flags.begin(), rules.device_flags.end());
+    append(command, rules.arch_flags(request.archs));
+    append_preprocessor_flags(command, request);
+    append_source(command, request);
+    return command;
+}
+
+} // namespace
+
+std::vector<std::string> compile_command(const CompileRequest& request) {
+    switch (request.kind) {
+    case backend::SourceKind::cxx:
+        return cxx_command(request);
+    case backend::SourceKind::cuda:
+        return cuda_command(request);
+    case backend::SourceKind::hip:
+    case backend::SourceKind::sycl:
+    case backend::SourceKind::metal:
+    case backend::SourceKind::header:
+    case backend::SourceKind::other:
+        break;
+    }
+    return {};
+}
+
+std::vector<std::string> link_command(const LinkRequest& request) {
+    Strings command{std::string{kCxx}, "-shared", "-o", request.output};
+    command.reserve(request.objects.size() + request.library_dirs.size() + 24);
+    append(command, request.objects);
+    for (const std::string& dir : request.library_dirs) {
+        command.push_back("-L" + dir);
+    }
+    // torch is loaded with its names kept local: only what stands in DT_NEEDED is searched.
+    command.emplace_back("-Wl,--no-as-needed");
+    for (const std::string& library : request.needed) {
+        command.push_back("-l" + library);
+    }
+    command.emplace_back("-Wl,--as-needed");
+    for (const std::string& library : request.libraries) {
+        command.push_back("-l" + library);
+    }
+    append(command,
+           {// What the stubs add to the runtime libraries stays inside.
+            "-Wl,--exclude-libs,libstdc++_nonshared.a:libkbcompat.a:libc_nonshared.a:libgcc.a:"
+            "libcudart_static.a",
+            "-Wl,-z,noexecstack",
+            "-Wl,-z,relro",
+            "-Wl,-z,now",
+            "-Wl,--build-id=sha1"});
+    return command;
+}
+
+std::vector<std::string> torch_include(std::string_view mount) {
+    return {fmt::format("{}/include", mount),
+            fmt::format("{}/include/torch/csrc/api/include", mount)};
+}
+
+} // namespace kb::plan

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/rules.hpp"
+#include "base/rel_path.hpp"
+#include "plan/support_matrix.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kb::plan {
+
+/// What one compilation is told, before its output has a name. The same facts that the CMake
+/// project puts into tables.
+struct CompileRequest {
+    const RelPath& source;
+    backend::SourceKind kind = backend::SourceKind::cxx;
+    const ToolkitRow& toolkit;
+    std::uint32_t cxx_standard = 17;
+    /// "NAME" or "NAME=value".
+    std::vector<std::string> definitions{};
+    /// Absolute folders of the project and of toolchains.
+    std::vector<std::string> include{};
+    std::vector<std::string> system_include{};
+    std::vector<std::string> archs{};
+    /// The author's flags for this kind of source.
+    std::vector<std::string> flags{};
+};
+
+/// The compiler with everything but the output: "-c <source>" comes last. Empty for kinds that no
+/// toolchain of ours compiles.
+[[nodiscard]] std::vector<std::string> compile_command(const CompileRequest& request);
+
+struct LinkRequest {
+    std::vector<std::string> objects{};
+    /// Folders with libraries, in search order.
+    std::vector<std::string> library_dirs{};
+    /// Stubs without content: needed whether a symbol of theirs is used or not.
+    std::vector<std::string> needed{};
+    /// Needed only if used.
+    std::vector<std::string> libraries{};
+    std::string output{};
+};
+
+[[nodiscard]] std::vector<std::string> link_command(const LinkRequest& request);
+
+/// Include folders of torch below its mount.
+[[nodiscard]] std::vector<std::string> torch_include(std::string_view mount);
+
+} // namespace kb::plan

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.hpp"
+
+#include "backend/mounts.hpp"
+#include "base/text.hpp"
+#include "plan/command.hpp"
+#include "plan/tu_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kb::plan {
+
+namespace {
+
+using backend::FrameworkId;
+
+/// Without objects and output, which other lines of the key name.
+std::string link_flags(const Link& link) {
+    std::string text;
+    for (const std::string& word : link.command) {
+        if (!word.starts_with("tu/") && word != link.output) {
+            text += text.empty() ? "" : " ";
+            text += word;
+        }
+    }
+    return text;
+}
+
+/// What concerns whole variants; TUs and the mistakes in their sources are the builder's.
+class Planner {
+public:
+    Planner(const PlanInput& input, Diagnostics& diagnostics)
+        : input_{input}, diagnostics_{diagnostics}, builder_{input, diagnostics} {}
+
+    std::optional<Plan> run();
+
+private:
+    void report_nothing_selected(const VariantChoice& choice);
+    PlannedVariant plan_variant(ChosenVariant chosen);
+    void add_promises(PlannedVariant& variant, const HostRow& host);
+    void add_link(PlannedVariant& variant);
+    void add_key(PlannedVariant& variant);
+    void add_source_lines(digest::KeyFile& key);
+    void add_metadata_lines(digest::KeyFile& key);
+    void add_dependency_lines(digest::KeyFile& key, BackendId backend);
+    void add_requirements();
+
+    const PlanInput& input_;
+    Diagnostics& diagnostics_;
+    TuBuilder builder_;
+    Plan plan_;
+    std::map<BackendId, std::string> ops_ids_;
+    /// TUs of the variant at hand, in link order.
+    std::vector<const Tu*> tus_;
+    std::map<Requirement, bool> needed_;
+};
+
+void Planner::report_nothing_selected(const VariantChoice& choice) {
+    for (const std::string& name : input_.selection.variants) {
+        const auto refused = std::ranges::find_if(choice.refused, [&](const RefusedVariant& r) {
+            return r.what == name && r.rule != "not-selected";
+        });
+        if (refused != choice.refused.end()) {
+            diagnostics_.error("nothing-selected",
+                               input_.config.span,
+                               fmt::format("'{}' cannot be built: {}", name, refused->reason));
+            return;
+        }
+    }
+    std::vector<std::string> notes{"'kernel-builder list-variants --explain' lists every row that "
+                                   "was left out, with the reason"};
+    std::string message = "no variant of this kernel matches the selection";
+    if (input_.selection.variants.size() == 1) {
+        const std::string& name = input_.selection.variants.front();
+        message = fmt::format("this kernel has no variant '{}'", name);
+        Selection all;
+        const VariantChoice others = select(input_.config, input_.matrix, all);
+        std::vector<std::string_view> names;
+        for (const ChosenVariant& chosen : others.chosen) {
+            names.push_back(chosen.name.text());
+        }
+        auto near = suggestion_note(name, names);
+        notes.insert(notes.begin(), near.begin(), near.end());
+    }
+    diagnostics_.error("nothing-selected", input_.config.span, std::move(message), notes);
+}
+
+void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
+    const Variant& what = variant.name.variant();
+    const backend::BackendRules& rules = backend::rules_of(what.backend);
+    Promises& promises = variant.promises;
+    promises.device_code = rules.device_code;
+    promises.libc_policy = host.libc_policy;
+    if (what.framework == FrameworkId::tvm_ffi) {
+        promises.libraries = {"libtvm_ffi.so"};
+    } else {
+        const bool stable = what.framework == FrameworkId::torch_stable_abi;
+        promises.python_abi = input_.matrix.python_abi;
+        (stable ? promises.torch_stable_abi : promises.torch) = what.framework_version;
+        for (const std::string& name : rules.torch_libraries(
+                 stable ? backend::TorchBinding::stable : backend::TorchBinding::versioned)) {
+            promises.libraries.push_back(fmt::format("lib{}.so", name));
+        }
+    }
+    for (const std::string_view name : rules.runtime_libraries) {
+        promises.libraries.push_back(fmt::format("lib{}.so", name));
+    }
+}
+
+void Planner::add_link(PlannedVariant& variant) {
+    const Variant& what = variant.name.variant();
+    const backend::BackendRules& rules = backend::rules_of(what.backend);
+    LinkRequest request{.library_dirs = {std::string{backend::kStubsMount}}};
+    const bool tvm = what.framework == FrameworkId::tvm_ffi;
+    if (tvm) {
+        request.library_dirs.push_back(backend::tvm_ffi_mount(what.framework_version) + "/stubs");
+        request.needed = {"tvm_ffi"};
+    } else {
+        request.library_dirs.push_back(backend::torch_mount(variant.torch) + "/stubs");
+        request.needed = rules.torch_libraries(what.framework == FrameworkId::torch_stable_abi
+                                                   ? backend::TorchBinding::stable
+                                                   : backend::TorchBinding::versioned);
+    }
+    if (what.backend == BackendId::cuda) {
+        request.library_dirs.push_back(backend::cuda_mount(what.backend_version) + "/lib");
+    }
+    for (const std::string_view name : rules.runtime_libraries) {
+        request.libraries.emplace_back(name);
+    }
+    request.objects.reserve(tus_.size());
+    for (const Tu* tu : tus_) {
+        request.objects.push_back(tu->object);
+        variant.tus.push_back(tu->id);
+    }
+    request.output =
+        fmt::format("link/{}/{}{}", variant.name.text(), variant.ops_id, tvm ? ".so" : ".abi3.so");
+    variant.link.command = link_command(request);
+    variant.link.output = std::move(request.output);
+}
+
+/// One line a file that the variant's TUs read, so that --explain can say which one changed.
+void Planner::add_source_lines(digest::KeyFile& key) {
+    std::map<std::string_view, const Tu*> by_path;
+    for (const Tu* tu : tus_) {
+        by_path.emplace(tu->source.text(), tu);
+    }
+    for (const auto& entry : by_path) {
+        key.set("tu:" + key_word(entry.first), entry.second->id);
+    }
+}
+
+/// What goes into metadata.json and no library.
+void Planner::add_metadata_lines(digest::KeyFile& key) {
+    const config::Config& config = input_.config;
+    key.set("name", config.name.text());
+    key.set("version", fmt::format("{}", config.version.value));
+    key.set("license", config.license.value);
+    key.set("upstream", config.upstream ? config.upstream->value.text() : "");
+    key.set("source", config.source ? config.source->value.text() : "");
+}
+
+void Planner::add_dependency_lines(digest::KeyFile& key, BackendId backend) {
+    key.set("python-depends", join(config::python_depends_for(input_.config, backend), " "));
+    std::string kernels;
+    for (const config::KernelDependency& item :
+         config::kernel_depends_for(input_.config, backend)) {
+        kernels += fmt::format("{}@{} ",
+                               item.repo_id.value,
+                               item.version    ? fmt::format("v{}", item.version->value)
+                               : item.revision ? item.revision->value
+                                               : std::string{});
+    }
+    key.set("kernel-depends", kernels);
+}
+
+void Planner::add_key(PlannedVariant& variant) {
+    digest::KeyFile& key = variant.key.lines;
+    key.set("format", "kernel-builder/build-key/1");
+    key.set("tool", input_.tool_version);
+    key.set("variant", variant.name.text());
+    key.set("ops-id", variant.ops_id);
+    add_metadata_lines(key);
+    add_dependency_lines(key, variant.name.variant().backend);
+    key.set("link", link_flags(variant.link));
+    key.set("archs", join(variant.promises.archs, " "));
+    for (const auto& fact : input_.facts) {
+        key.set("fact:" + key_word(fact.first), fact.second);
+    }
+    add_source_lines(key);
+    const Platform& platform = variant.name.variant().platform;
+    for (const Requirement& requirement : variant.requirements) {
+        const Pinned& pin = builder_.pinned(requirement, platform);
+        key.set("requires:" + key_word(pin.id), pin.digest.empty() ? "missing" : pin.digest);
+        needed_[requirement] = needed_[requirement] || pin.digest.empty();
+    }
+    for (const PackageFile& file : input_.snapshot.package) {
+        key.set("package:" + key_word(file.path.text()), file.sha256.hex());
+    }
+}
+
+PlannedVariant Planner::plan_variant(ChosenVariant chosen) {
+    const BackendId backend = chosen.name.variant().backend;
+    const auto [ops, added] = ops_ids_.try_emplace(backend);
+    if (added) {
+        ops->second = ops_id(input_.config, backend, plan_.unique_id);
+    }
+    PlannedVariant variant{.name = chosen.name,
+                           .ops_id = ops->second,
+                           .torch = chosen.torch,
+                           .requirements = requirements_of(input_.config, input_.matrix, chosen)};
+    tus_.clear();
+    if (chosen.name.variant().framework != FrameworkId::torch_noarch) {
+        for (const Job& job : builder_.jobs_for(chosen)) {
+            tus_.push_back(&builder_.tu_for(job, chosen, variant.ops_id));
+        }
+        variant.promises.archs = chosen.archs();
+        add_promises(variant, *find_host(input_.matrix, chosen.name.variant().platform));
+        add_link(variant);
+    }
+    variant.sections = std::move(chosen.sections);
+    add_key(variant);
+    return variant;
+}
+
+void Planner::add_requirements() {
+    for (const auto& entry : needed_) {
+        plan_.requirements.push_back(entry.first);
+        if (entry.second) {
+            plan_.missing.push_back(entry.first);
+        }
+    }
+}
+
+std::optional<Plan> Planner::run() {
+    VariantChoice choice = select(input_.config, input_.matrix, input_.selection);
+    if (choice.chosen.empty()) {
+        report_nothing_selected(choice);
+        return std::nullopt;
+    }
+    report_architectures(input_.config, choice, diagnostics_);
+    plan_.kernel = input_.config.name.module_name();
+    plan_.unique_id = input_.unique_id.value_or(unique_id(input_.config, input_.snapshot));
+    plan_.tool_version = input_.tool_version;
+    plan_.lock_origin = input_.lock_origin;
+    plan_.lock_digest = digest_of(input_.lock);
+    plan_.variants.reserve(choice.chosen.size());
+    for (ChosenVariant& chosen : choice.chosen) {
+        plan_.variants.push_back(plan_variant(std::move(chosen)));
+    }
+    if (diagnostics_.has_errors()) {
+        return std::nullopt;
+    }
+    plan_.tus = builder_.take_tus();
+    add_requirements();
+    return std::move(plan_);
+}
+
+} // namespace
+
+std::optional<Plan> make(const PlanInput& input, Diagnostics& diagnostics) {
+    return Planner{input, diagnostics}.run();
+}
+
+const PlannedVariant* Plan::find(const VariantName& name) const {
+    const auto found = std::ranges::find(variants, name, &PlannedVariant::name);
+    return found == variants.end() ? nullptr : &*found;
+}
+
+const Tu& Plan::tu(std::string_view id) const {
+    const auto found = std::ranges::find(tus, id, &Tu::id);
+    KB_ASSERT(found != tus.end(), "a variant names only TUs of its plan");
+    return *found;
+}
+
+std::vector<Requirement> requirements(const config::Config& config,
+                                      const SupportMatrix& matrix,
+                                      const Selection& selection) {
+    std::vector<Requirement> all;
+    for (const ChosenVariant& chosen : select(config, matrix, selection).chosen) {
+        const auto own = requirements_of(config, matrix, chosen);
+        all.insert(all.end(), own.begin(), own.end());
+    }
+    std::ranges::sort(all);
+    const auto doubles = std::ranges::unique(all);
+    all.erase(doubles.begin(), doubles.end());
+    return all;
+}
+
+PlanCounts count(const Plan& plan) {
+    PlanCounts counts{.variants = plan.variants.size(), .tus_distinct = plan.tus.size()};
+    for (const PlannedVariant& variant : plan.variants) {
+        counts.tus_in_all += variant.tus.size();
+        counts.links += variant.link.output.empty() ? 0U : 1U;
+    }
+    for (const Tu& tu : plan.tus) {
+        counts.arch_compiles += tu.archs.size();
+    }
+    return counts;
+}
+
+} // namespace kb::plan

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/tu_builder.hpp"
+
+#include "backend/mounts.hpp"
+#include "base/text.hpp"
+#include "plan/command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kb::plan {
+
+namespace {
+
+using backend::FrameworkId;
+using backend::SourceKind;
+
+std::vector<std::string> plain(const config::Strings& list) {
+    std::vector<std::string> result;
+    result.reserve(list.size());
+    for (const auto& item : list) {
+        result.push_back(item.value);
+    }
+    return result;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+}
+
+template <typename T>
+void sort_unique(std::vector<T>& list) {
+    std::ranges::sort(list);
+    const auto doubles = std::ranges::unique(list);
+    list.erase(doubles.begin(), doubles.end());
+}
+
+bool is_device_kind(SourceKind kind) {
+    return kind != SourceKind::cxx;
+}
+
+/// TORCH_TARGET_VERSION: the major version in the highest byte, the minor one in the next.
+std::string torch_target(const Version& abi) {
+    return fmt::format("TORCH_TARGET_VERSION=0x{:016x}",
+                       (abi.major() << 56U) | (abi.minor() << 48U));
+}
+
+std::string limited_api(const Version& python) {
+    return fmt::format("Py_LIMITED_API=0x{:02x}{:02x}0000", python.major(), python.minor());
+}
+
+} // namespace
+
+/// What a variant gives a job: only what the job asks for, so that variants share it.
+struct TuBuilder::Context {
+    const HostRow* host = nullptr;
+    const ToolkitRow* toolkit = nullptr;
+    /// Headers of torch or tvm-ffi; nullptr when the job includes neither.
+    const FrameworkRow* framework = nullptr;
+    FrameworkId framework_id = FrameworkId::torch;
+    std::optional<Version> stable_abi{};
+};
+
+std::optional<std::string> source_path(std::string_view text) {
+    std::string path;
+    for (const std::string_view part : split(text, '/')) {
+        if (part.empty() || part == ".") {
+            continue;
+        }
+        if (part == "..") {
+            return std::nullopt;
+        }
+        path += path.empty() ? "" : "/";
+        path += part;
+    }
+    return text.starts_with('/') ? std::nullopt : std::optional{path};
+}
+
+TuBuilder::TuBuilder(const PlanInput& input, Diagnostics& diagnostics)
+    : input_{input}, diagnostics_{diagnostics}, graph_{input.snapshot} {}
+
+std::vector<std::string> TuBuilder::include_dirs(const config::Strings& list) {
+    std::vector<std::string> dirs;
+    for (const auto& item : list) {
+        if (auto path = source_path(item.value)) {
+            dirs.push_back(std::move(*path));
+        } else if (reported_.insert(item.span).second) {
+            diagnostics_.error("bad-path",
+                               item.span,
+                               fmt::format("'{}' is not a folder of the project", item.value));
+        }
+    }
+    return dirs;
+}
+
+std::vector<const DependencyRow*> TuBuilder::dependency_rows(const config::Section& section) {
+    std::vector<const DependencyRow*> rows;
+    for (const auto& dependency : section.depends) {
+        if (dependency.value == config::NativeDependency::torch) {
+            continue; // what includes torch is given torch
+        }
+        const std::string_view name = config::to_text(dependency.value);
+        const DependencyRow* row = find_dependency(input_.matrix, name);
+        const bool usable = row != nullptr && row->unavailable.empty();
+        if (usable && row->backend == section.backend.value) {
+            rows.push_back(row);
+        } else if (!usable && reported_.insert(dependency.span).second) {
+            diagnostics_.error("unavailable-dependency",
+                               dependency.span,
+                               fmt::format("'{}' cannot be had: {}",
+                                           name,
+                                           row == nullptr ? "the support matrix has no row for it"
+                                                          : row->unavailable));
+        }
+    }
+    return rows;
+}
+
+void TuBuilder::add_job(std::vector<Job>& jobs, Job job) {
+    const auto same = std::ranges::find(jobs, job.file, &Job::file);
+    if (same == jobs.end()) {
+        jobs.push_back(std::move(job));
+        return;
+    }
+    // A file of two sections is compiled once, with what both say.
+    append(same->include, job.include);
+    append(same->cxx_flags, job.cxx_flags);
+    append(same->device_flags, job.device_flags);
+    append(same->archs, job.archs);
+    std::ranges::sort(same->archs, natural_less);
+    const auto doubles = std::ranges::unique(same->archs);
+    same->archs.erase(doubles.begin(), doubles.end());
+    same->dependencies.insert(
+        same->dependencies.end(), job.dependencies.begin(), job.dependencies.end());
+}
+
+void TuBuilder::add_source(std::vector<Job>& jobs,
+                           const Job& common,
+                           const document::Located<std::string>& source,
+                           BackendId backend) {
+    const auto path = source_path(source.value);
+    const SourceFile* file = path ? graph_.find(*path) : nullptr;
+    if (file == nullptr) {
+        if (reported_.insert(source.span).second) {
+            diagnostics_.error("missing-source",
+                               source.span,
+                               fmt::format("there is no file '{}'", source.value),
+                               {"paths are relative to the folder of build.toml"});
+        }
+        return;
+    }
+    const backend::BackendRules& rules = backend::rules_of(backend);
+    const SourceKind kind = rules.source_kind(file->path);
+    if (kind == SourceKind::header) {
+        return;
+    }
+    if (kind == SourceKind::other) {
+        if (reported_.insert(source.span).second) {
+            diagnostics_.error("wrong-source-kind",
+                               source.span,
+                               fmt::format("'{}' is nothing that the {} backend compiles",
+                                           source.value,
+                                           rules.title));
+        }
+        return;
+    }
+    Job job = common;
+    job.file = file;
+    job.kind = kind;
+    if (!is_device_kind(kind)) {
+        job.archs.clear();
+    }
+    add_job(jobs, std::move(job));
+}
+
+void TuBuilder::add_binding_jobs(std::vector<Job>& jobs, BackendId backend) {
+    Job common{.include = include_dirs(config::binding_include(input_.config)),
+               .cxx_flags = plain(config::binding_cxx_flags(input_.config))};
+    // The format's extension target always has this folder.
+    const bool has_csrc = std::ranges::any_of(input_.snapshot.files, [](const SourceFile& file) {
+        return file.path.text().starts_with("csrc/");
+    });
+    if (has_csrc) {
+        common.include.emplace_back("csrc");
+    }
+    for (const auto& source : config::binding_src(input_.config)) {
+        add_source(jobs, common, source, backend);
+    }
+}
+
+void TuBuilder::add_section_jobs(std::vector<Job>& jobs,
+                                 const config::Section& section,
+                                 const SectionArchs& archs,
+                                 const ToolkitRow& toolkit) {
+    const auto usable = backend::rules_of(toolkit.backend).usable_flags;
+    std::vector<std::string> device_flags = plain(section.cuda_flags);
+    append(device_flags, plain(section.hip_flags));
+    append(device_flags, plain(section.sycl_flags));
+    const Job common{.section = section.id.value,
+                     .include = include_dirs(section.include),
+                     .cxx_flags = plain(section.cxx_flags),
+                     .device_flags = usable(device_flags, toolkit.version),
+                     .archs = archs.choice.kept,
+                     .dependencies = dependency_rows(section)};
+    for (const auto& source : section.src) {
+        add_source(jobs, common, source, toolkit.backend);
+    }
+}
+
+const std::vector<Job>& TuBuilder::jobs_for(const ChosenVariant& variant) {
+    const Variant& what = variant.name.variant();
+    const auto [place, added] =
+        jobs_.try_emplace(JobsKey{what.framework, what.backend, what.backend_version});
+    if (!added) {
+        return place->second;
+    }
+    std::vector<Job>& jobs = place->second;
+    const ToolkitRow* toolkit = find_toolkit(input_.matrix, what.backend, what.backend_version);
+    KB_ASSERT(toolkit != nullptr, "a chosen variant has a toolkit row");
+    add_binding_jobs(jobs, what.backend);
+    const auto sections = config::sections_of(input_.config, what.backend);
+    KB_ASSERT(sections.size() == variant.sections.size(), "select judged the same sections");
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+        if (!variant.sections[i].skipped) {
+            add_section_jobs(jobs, *sections[i], variant.sections[i], *toolkit);
+        }
+    }
+    for (Job& job : jobs) {
+        job.reach = graph_.reach(*job.file, job.include);
+    }
+    return jobs;
+}
+
+TuBuilder::Context TuBuilder::context_for(const Job& job, const ChosenVariant& variant) const {
+    const Variant& what = variant.name.variant();
+    Context context{.host = find_host(input_.matrix, what.platform),
+                    .toolkit = find_toolkit(input_.matrix, what.backend, what.backend_version),
+                    .framework_id = what.framework};
+    if (what.framework == FrameworkId::tvm_ffi) {
+        context.framework =
+            job.reach.tvm_ffi ? find_tvm_ffi(input_.matrix, what.framework_version) : nullptr;
+    } else if (job.reach.torch) {
+        context.framework = find_torch(input_.matrix, variant.torch);
+        if (what.framework == FrameworkId::torch_stable_abi) {
+            context.stable_abi = what.framework_version;
+        }
+    }
+    return context;
+}
+
+std::vector<std::string>
+TuBuilder::command_for(const Job& job, const Context& context, const std::string& ops_id) const {
+    const bool tvm = context.framework_id == FrameworkId::tvm_ffi;
+    CompileRequest request{.source = job.file->path,
+                           .kind = job.kind,
+                           .toolkit = *context.toolkit,
+                           // Code without torch is compiled alike for all its versions.
+                           .cxx_standard = context.framework != nullptr
+                                               ? context.framework->cxx_standard
+                                               : context.toolkit->cxx_standard,
+                           .archs = job.archs,
+                           .flags = is_device_kind(job.kind) ? job.device_flags : job.cxx_flags};
+    for (const std::string_view definition :
+         backend::rules_of(context.toolkit->backend).definitions) {
+        request.definitions.emplace_back(definition);
+    }
+    if (job.reach.ops) {
+        request.definitions.push_back(
+            fmt::format("{}_EXTENSION_NAME={}", tvm ? "TVM_FFI" : "TORCH", ops_id));
+    }
+    if (context.stable_abi) {
+        request.definitions.push_back(torch_target(*context.stable_abi));
+    }
+    const bool python = !tvm && (job.reach.python || job.reach.torch);
+    if (python) {
+        request.definitions.push_back(limited_api(input_.matrix.python_abi));
+    }
+    for (const std::string& dir : job.include) {
+        request.include.push_back(dir.empty() ? std::string{backend::kSourceMount}
+                                              : fmt::format("{}/{}", backend::kSourceMount, dir));
+    }
+    if (context.framework != nullptr && tvm) {
+        request.system_include.push_back(backend::tvm_ffi_mount(context.framework->version) +
+                                         "/include");
+    } else if (context.framework != nullptr) {
+        request.system_include = torch_include(backend::torch_mount(context.framework->version));
+    }
+    if (python) {
+        request.system_include.emplace_back(backend::kPythonMount);
+    }
+    if (context.toolkit->backend == BackendId::cuda && job.kind == SourceKind::cxx) {
+        request.system_include.push_back(backend::cuda_mount(context.toolkit->version) +
+                                         "/include");
+    }
+    for (const DependencyRow* row : job.dependencies) {
+        append(request.definitions, row->definitions);
+        for (const std::string& dir : row->include) {
+            request.system_include.push_back(
+                fmt::format("{}/{}", backend::dependency_mount(row->mount), dir));
+        }
+    }
+    return compile_command(request);
+}
+
+const Pinned& TuBuilder::pinned(const Requirement& requirement, const Platform& platform) {
+    const auto [place, added] = pinned_.try_emplace(PinnedKey{platform, requirement});
+    Pinned& pinned = place->second;
+    if (!added) {
+        return pinned;
+    }
+    pinned.requirement = requirement;
+    pinned.id = requirement.id();
+    std::vector<std::string> lines;
+    for (const LockEntry* entry : entries_for(input_.lock, requirement, platform)) {
+        const bool sliced = entry->slice && entry->slice->manifest_sha256;
+        lines.push_back(fmt::format("{} {} {}\n",
+                                    entry->id,
+                                    entry->sha256.hex(),
+                                    sliced ? entry->slice->manifest_sha256->hex() : "-"));
+    }
+    if (!lines.empty()) {
+        sort_unique(lines);
+        pinned.digest = digest::sha256(join(lines, "")).hex();
+    }
+    return pinned;
+}
+
+Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string& ops_id) {
+    Tu tu{.source = job.file->path,
+          .kind = job.kind,
+          .section = job.section,
+          .command = command_for(job, context, ops_id),
+          .archs = job.archs,
+          .torch = context.framework != nullptr && context.framework_id != FrameworkId::tvm_ffi
+                       ? context.framework->version
+                       : Version{}};
+    std::vector<const std::vector<Requirement>*> lists{&context.host->requirements,
+                                                       &context.toolkit->requirements};
+    if (context.framework != nullptr) {
+        lists.push_back(&context.framework->requirements);
+    }
+    if (job.reach.python || job.reach.torch) {
+        lists.push_back(&input_.matrix.python);
+    }
+    for (const DependencyRow* row : job.dependencies) {
+        lists.push_back(&row->requirements);
+    }
+    std::vector<const Pinned*> pins;
+    for (const auto* list : lists) {
+        for (const Requirement& requirement : *list) {
+            if (requirement.provider != "stub") { // link stubs do not reach an object
+                pins.push_back(&pinned(requirement, context.host->platform));
+            }
+        }
+    }
+    std::ranges::sort(pins, {}, [](const Pinned* pin) -> const std::string& { return pin->id; });
+    pins.erase(std::unique(pins.begin(), pins.end()), pins.end());
+
+    std::string key = "kernel-builder/tu/1\n";
+    for (const std::string& word : tu.command) {
+        key.append(word).append("\n");
+    }
+    key.append(job.file->sha256.hex()).append("\n");
+    for (const SourceFile* header : job.reach.headers) {
+        key.append(header->path.text()).append(" ").append(header->sha256.hex()).append("\n");
+        tu.headers.push_back(header->path);
+    }
+    key.append(to_text(context.host->platform)).append("\n");
+    for (const Pinned* pin : pins) {
+        key.append(pin->id).append(" ").append(pin->digest).append("\n");
+        tu.requirements.push_back(pin->id);
+    }
+    tu.id = digest::sha256(key).hex().substr(0, 32);
+    tu.object = fmt::format("tu/{}.o", tu.id);
+    if (job.kind == SourceKind::cuda) {
+        // nvcc names its temporary files after its process id; kept files have fixed names.
+        tu.keep_dir = fmt::format("tu/{}.keep", tu.id);
+        append(tu.command, {"--keep", "--keep-dir", tu.keep_dir});
+    }
+    append(tu.command, {"-o", tu.object});
+    return tu;
+}
+
+const Tu&
+TuBuilder::tu_for(const Job& job, const ChosenVariant& variant, const std::string& ops_id) {
+    const Variant& what = variant.name.variant();
+    const bool versioned = job.reach.torch;
+    const auto [place, added] = by_request_.try_emplace(
+        TuKey{&job, what.platform, what.framework, versioned ? variant.torch : Version{}});
+    if (added) {
+        Tu tu = make_tu(job, context_for(job, variant), ops_id);
+        const auto [known, is_new] = by_id_.try_emplace(tu.id);
+        if (is_new) {
+            known->second = &tus_.emplace_back(std::move(tu));
+        }
+        place->second = known->second;
+    }
+    return *place->second;
+}
+
+std::vector<Tu> TuBuilder::take_tus() {
+    std::vector<Tu> tus{std::make_move_iterator(tus_.begin()), std::make_move_iterator(tus_.end())};
+    std::ranges::sort(tus, [](const Tu& a, const Tu& b) {
+        return std::tie(a.source, a.id) < std::tie(b.source, b.id);
+    });
+    return tus;
+}
+
+std::vector<Requirement> requirements_of(const config::Config& config,
+                                         const SupportMatrix& matrix,
+                                         const ChosenVariant& variant) {
+    const Variant& what = variant.name.variant();
+    std::vector<Requirement> result;
+    if (what.framework == FrameworkId::torch_noarch) {
+        return result;
+    }
+    const auto add = [&](const std::vector<Requirement>& list) {
+        result.insert(result.end(), list.begin(), list.end());
+    };
+    add(find_host(matrix, what.platform)->requirements);
+    add(find_toolkit(matrix, what.backend, what.backend_version)->requirements);
+    if (what.framework == FrameworkId::tvm_ffi) {
+        add(find_tvm_ffi(matrix, what.framework_version)->requirements);
+    } else {
+        add(find_torch(matrix, variant.torch)->requirements);
+        add(matrix.python);
+    }
+    for (const config::Section* section : config::sections_of(config, what.backend)) {
+        for (const auto& dependency : section->depends) {
+            const DependencyRow* row = find_dependency(matrix, config::to_text(dependency.value));
+            if (row != nullptr && row->backend == what.backend) {
+                add(row->requirements);
+            }
+        }
+    }
+    sort_unique(result);
+    return result;
+}
+
+} // namespace kb::plan
