@@ -43,13 +43,14 @@ bool starts_with_stable(std::string_view text) {
 /// for c10::..."), its template arguments or its parameters.
 bool names_unstable(std::string_view text) {
     for (const std::string_view prefix : kUnstable) {
-        for (std::size_t at = text.find(prefix); at != std::string_view::npos;
-             at = text.find(prefix, at + 1)) {
+        std::size_t at = text.find(prefix);
+        while (at != std::string_view::npos) {
             // "::at::" below another namespace is somebody else's.
             const bool whole = at == 0 || (!is_identifier(text[at - 1]) && text[at - 1] != ':');
             if (whole && !starts_with_stable(text.substr(at))) {
                 return true;
             }
+            at = text.find(prefix, at + 1);
         }
     }
     return false;

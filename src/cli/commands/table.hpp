@@ -7,4 +7,11 @@
 
 /// One maker per command, defined in the command's own file under this folder:
 ///     std::unique_ptr<Command> make_check_config();
-namespace kb::cli {} // namespace kb::cli
+namespace kb::cli {
+
+std::unique_ptr<Command> make_check_abi();
+std::unique_ptr<Command> make_check_builds();
+std::unique_ptr<Command> make_hash();
+std::unique_ptr<Command> make_verify();
+
+} // namespace kb::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/inspect.hpp"
+
+#include "support/catch.hpp"
+#include "support/elf_builder.hpp"
+#include "support/support.hpp"
+
+#include <filesystem>
+
+namespace kb::build {
+namespace {
+
+TEST_CASE("libraries of a variant are read wherever they lie", "[build][inspect]") {
+    const test::TempDir dir;
+    test::write_text(dir / "_k.abi3.so", test::build_elf({.soname = "k"}));
+    test::write_text(dir / "lib/libx.so.1.2", test::build_elf({.soname = "x"}));
+    test::write_text(dir / "lib/liby.so.txt", "text");
+    test::write_text(dir / "broken.dll", "text");
+    test::write_text(dir / "__init__.py", "");
+    std::filesystem::create_symlink("_k.abi3.so", dir / "link.so");
+    std::filesystem::create_symlink("nowhere", dir / "gone.so");
+    const auto libraries = inspect_libraries(sys::real_file_system(), dir.path(), 2);
+    REQUIRE(libraries);
+    std::string seen;
+    for (const check::Library& library : *libraries) {
+        seen += library.path + "=" +
+                (library.object ? std::string{library.object->soname}
+                                : library.unread_reason.substr(0, 23)) +
+                "\n";
+    }
+    CHECK(seen == "_k.abi3.so=k\n"
+                  "broken.dll=the file is no ELF, Mac\n"
+                  "gone.so=opening '" +
+                      dir.path().string().substr(0, 14) + "\nlib/libx.so.1.2=x\nlink.so=k\n");
+    CHECK_FALSE(inspect_libraries(sys::real_file_system(), dir / "none", 2));
+}
+
+TEST_CASE("a variant promises what its name and metadata say", "[build][inspect]") {
+    package::Metadata metadata;
+    metadata.archs = std::vector<std::string>{"9.0a"};
+    const check::Promise stable = promise_of("torch-stable-abi211-cu130-x86_64-linux", &metadata);
+    CHECK(stable.torch_stable_abi == Version{{2, 11}});
+    CHECK(stable.archs == metadata.archs);
+    CHECK(stable.manylinux == "manylinux_2_28");
+    CHECK(stable.variant->backend == backend::BackendId::cuda);
+    const check::Promise versioned = promise_of("torch213-metal-aarch64-darwin", nullptr);
+    CHECK_FALSE(versioned.torch_stable_abi);
+    CHECK(versioned.macos == Version{{26, 0}});
+    CHECK_FALSE(promise_of("some-folder", nullptr).variant);
+}
+
+} // namespace
+} // namespace kb::build

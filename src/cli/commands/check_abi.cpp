@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/diagnostics.hpp"
+#include "base/text.hpp"
+#include "build/inspect.hpp"
+#include "check/check.hpp"
+#include "check/policy.hpp"
+#include "check/report_json.hpp"
+#include "cli/commands/table.hpp"
+#include "cli/commands/variants.hpp"
+#include "cli/render.hpp"
+#include "document/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace kb::cli {
+
+namespace {
+
+constexpr std::string_view kDescription =
+    R"(Reads every shared library of the finished variants in DIR (build/, result/ or DIR itself;
+a single library is fine too) and compares it with what the variant promises: symbol versions of
+the manylinux policy, Python's limited API, torch's stable ABI, needed libraries, executable stack
+and search paths, device code for the promised architectures. Stripped libraries are read as well.
+What could not be looked at is told as 'not checked' and counts as failed. Writes nothing.
+
+Exit codes: 0 everything passed, 1 a finding or a refused look, 2 usage.
+
+Examples:
+  kernel-builder check-abi
+  kernel-builder check-abi build/torch-stable-abi211-cpu-x86_64-linux --manylinux manylinux_2_34
+  kernel-builder check-abi ./libmine.so --torch-stable-abi 2.11 --json)";
+
+struct CheckAbiOptions {
+    std::string directory = ".";
+    std::string manylinux = "manylinux_2_28";
+    std::string python_abi = "3.9";
+    std::optional<std::string> torch_stable_abi{};
+    std::optional<std::string> macos{};
+    std::vector<std::string> allow_unchecked{};
+    std::vector<std::string> allow_needed{};
+    bool json = false;
+};
+
+struct CheckAbiRequest {
+    std::string manylinux{};
+    Version python_abi{};
+    std::optional<Version> torch_stable_abi{};
+    std::optional<Version> macos{};
+    std::vector<std::string> allow_unchecked{};
+    std::vector<std::string> allow_needed{};
+};
+
+void usage_problem(Terminal& terminal, const std::string& message, std::string_view note) {
+    terminal.err(fmt::format("error: {}\n", message));
+    if (!note.empty()) {
+        terminal.err(fmt::format("note: {}\n", note));
+    }
+}
+
+bool parse_option(std::string_view option,
+                  const std::optional<std::string>& text,
+                  std::optional<Version>& out,
+                  Terminal& terminal) {
+    if (!text) {
+        return true;
+    }
+    out = Version::parse(*text);
+    if (!out) {
+        usage_problem(terminal,
+                      fmt::format("'{}' is no version for {}", escape_control(*text), option),
+                      "versions are numbers with dots, as '3.9'");
+    }
+    return out.has_value();
+}
+
+bool check_policy_name(const std::string& name, Terminal& terminal) {
+    if (name.empty() || check::find_manylinux(name, "x86_64")) {
+        return true;
+    }
+    const auto known = check::manylinux_names();
+    const std::vector<std::string> note = suggestion_note(name, known);
+    usage_problem(terminal,
+                  fmt::format("no manylinux policy is called '{}'", escape_control(name)),
+                  note.empty() ? fmt::format("the newest is '{}'", known.back()) : note.front());
+    return false;
+}
+
+bool check_ids(const std::vector<std::string>& ids, Terminal& terminal) {
+    std::vector<std::string_view> known{"read"};
+    for (const check::Check& check : check::all_checks()) {
+        known.push_back(check.id);
+    }
+    for (const std::string& id : ids) {
+        if (std::ranges::find(known, std::string_view{id}) == known.end()) {
+            usage_problem(terminal,
+                          fmt::format("no check is called '{}'", escape_control(id)),
+                          fmt::format("the checks are {}", fmt::join(known, ", ")));
+            return false;
+        }
+    }
+    return true;
+}
+
+std::optional<CheckAbiRequest> resolve(const CheckAbiOptions& options, Terminal& terminal) {
+    CheckAbiRequest out{.manylinux = options.manylinux,
+                        .allow_unchecked = options.allow_unchecked,
+                        .allow_needed = options.allow_needed};
+    std::optional<Version> python;
+    const bool good =
+        parse_option("--python-abi", options.python_abi, python, terminal) &&
+        parse_option(
+            "--torch-stable-abi", options.torch_stable_abi, out.torch_stable_abi, terminal) &&
+        parse_option("--macos", options.macos, out.macos, terminal) &&
+        check_policy_name(options.manylinux, terminal) &&
+        check_ids(options.allow_unchecked, terminal);
+    if (!good) {
+        return std::nullopt;
+    }
+    out.python_abi = *python;
+    return out;
+}
+
+check::Report check_libraries(const CheckAbiRequest& request,
+                              std::string name,
+                              std::vector<check::Library> libraries,
+                              const package::Metadata* metadata) {
+    check::CheckInput input{.variant = name,
+                            .libraries = std::move(libraries),
+                            .promise = build::promise_of(name, metadata),
+                            .allow_unchecked = request.allow_unchecked};
+    input.promise.manylinux = request.manylinux;
+    input.promise.python_abi = request.python_abi;
+    input.promise.allowed_needed = request.allow_needed;
+    if (request.torch_stable_abi) {
+        input.promise.torch_stable_abi = request.torch_stable_abi;
+    }
+    if (request.macos) {
+        input.promise.macos = request.macos;
+    }
+    return check::run(input, check::all_checks());
+}
+
+/// A report that says why there is none.
+check::Report unread(std::string variant, const Error& error) {
+    return {.variant = std::move(variant),
+            .verdicts = {{.check = "read", .reason = escape_control(error.to_text())}}};
+}
+
+check::Report check_variant(const CheckAbiRequest& request,
+                            const project::VariantDir& variant,
+                            const Services& services) {
+    const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+    auto libraries = build::inspect_libraries(services.fs, variant.path, threads);
+    if (!libraries) {
+        return unread(variant.name, libraries.error());
+    }
+    const auto metadata = project::read_metadata(services.fs, variant);
+    if (!metadata) {
+        return unread(variant.name, metadata.error());
+    }
+    return check_libraries(request, variant.name, std::move(*libraries), &*metadata);
+}
+
+check::Report check_file(const CheckAbiRequest& request, const sys::Path& path) {
+    std::vector<check::Library> libraries(1);
+    libraries[0].path = path.filename().string();
+    auto object = build::inspect_file(path);
+    if (object) {
+        libraries[0].object = std::move(*object);
+    } else {
+        libraries[0].unread_reason = object.error().to_text();
+    }
+    return check_libraries(request, path.filename().string(), std::move(libraries), nullptr);
+}
+
+class CheckAbi final : public Command {
+public:
+    [[nodiscard]] std::string_view name() const override { return "check-abi"; }
+
+    [[nodiscard]] std::string_view summary() const override {
+        return "Prove that built libraries load wherever the variant promises";
+    }
+
+    [[nodiscard]] std::string_view description() const override { return kDescription; }
+
+    [[nodiscard]] Tier tier() const override { return Tier::nothing; }
+
+    [[nodiscard]] std::vector<OptionRow> options() override {
+        return {
+            {"DIR", "", "kernel, build or variant directory, or a library", &options_.directory},
+            {"-m,--manylinux", "POLICY", "symbols and libraries allowed", &options_.manylinux},
+            {"-p,--python-abi", "V", "limited API of Python", &options_.python_abi},
+            {"--torch-stable-abi",
+             "V",
+             "target of torch's stable ABI (default: the variant's name)",
+             &options_.torch_stable_abi},
+            {"--macos", "V", "oldest macOS (default: 15.0, Metal 26.0)", &options_.macos},
+            {"--allow-needed", "LIB", "a soname that may be needed", &options_.allow_needed},
+            {"--allow-unchecked",
+             "ID",
+             "a check that may say 'not checked'",
+             &options_.allow_unchecked},
+            {"--json", "", "the report as JSON", &options_.json}};
+    }
+
+    ExitCode run(const Services& services) override {
+        const auto request = resolve(options_, services.terminal);
+        if (!request) {
+            return ExitCode::usage;
+        }
+        const auto reports = look(*request, services);
+        if (!reports) {
+            return ExitCode::failed;
+        }
+        if (options_.json) {
+            services.terminal.out(document::write_json(check::to_json(*reports)));
+        } else {
+            for (const check::Report& report : *reports) {
+                render_report(report, services.terminal);
+            }
+        }
+        return conclude(*reports, services.terminal);
+    }
+
+private:
+    [[nodiscard]] std::optional<std::vector<check::Report>> look(const CheckAbiRequest& request,
+                                                                 const Services& services) const {
+        std::vector<check::Report> reports;
+        const sys::Path path = resolve_directory(options_.directory, services);
+        const auto info = services.fs.stat(path);
+        if (info && info->type == sys::FileType::regular) {
+            reports.push_back(check_file(request, path));
+            return reports;
+        }
+        const auto found = find_variants(options_.directory, services);
+        if (!found) {
+            return std::nullopt;
+        }
+        for (const project::VariantDir& variant : found->variants) {
+            reports.push_back(check_variant(request, variant, services));
+        }
+        return reports;
+    }
+
+    CheckAbiOptions options_{};
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_check_abi() {
+    return std::make_unique<CheckAbi>();
+}
+
+} // namespace kb::cli

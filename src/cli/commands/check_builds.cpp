@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "build/inspect.hpp"
+#include "check/check.hpp"
+#include "check/report_json.hpp"
+#include "cli/commands/table.hpp"
+#include "cli/commands/variants.hpp"
+#include "document/json.hpp"
+#include "package/verify.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace kb::cli {
+
+namespace {
+
+constexpr std::string_view kDescription =
+    R"(Everything that check-abi proves with its defaults, and that each finished variant in DIR is
+whole: the directory name is one that clients load and agrees with metadata.json, '__init__.py' and
+a library are there, and every file has the digest that metadata.json gives it. Writes nothing.
+
+Exit codes: 0 everything passed, 1 a finding or a refused look.
+
+Examples:
+  kernel-builder check-builds
+  kernel-builder check-builds my-kernel --json)";
+
+struct CheckBuildsOptions {
+    std::string directory = ".";
+    bool json = false;
+};
+
+/// Findings of package::verify as verdicts beside those of the libraries.
+void add_package_findings(const package::Package& package, check::Report& report) {
+    const std::vector<check::Finding> findings = package::verify(package);
+    for (const char* id : {"digest", "package"}) {
+        const bool failed =
+            std::ranges::find(findings, id, &check::Finding::check) != findings.end();
+        report.verdicts.push_back(
+            {.check = id, .outcome = failed ? check::Outcome::failed : check::Outcome::passed});
+    }
+    report.findings.insert(report.findings.end(), findings.begin(), findings.end());
+    std::ranges::sort(report.verdicts);
+    std::ranges::sort(report.findings);
+}
+
+check::Report check_variant(const project::VariantDir& variant, const Services& services) {
+    const auto refuse = [&](const Error& error) {
+        return check::Report{
+            .variant = variant.name,
+            .verdicts = {{.check = "read", .reason = escape_control(error.to_text())}}};
+    };
+    const auto package = project::read_package(services.fs, variant);
+    if (!package) {
+        return refuse(package.error());
+    }
+    auto libraries = build::inspect_libraries(
+        services.fs, variant.path, std::max(1U, std::thread::hardware_concurrency()));
+    if (!libraries) {
+        return refuse(libraries.error());
+    }
+    check::Report report =
+        check::run({.variant = variant.name,
+                    .libraries = std::move(*libraries),
+                    .promise = build::promise_of(variant.name, &package->metadata)},
+                   check::all_checks());
+    add_package_findings(*package, report);
+    return report;
+}
+
+class CheckBuilds final : public Command {
+public:
+    [[nodiscard]] std::string_view name() const override { return "check-builds"; }
+
+    [[nodiscard]] std::string_view summary() const override {
+        return "Check that finished variants are whole and what they say they are";
+    }
+
+    [[nodiscard]] std::string_view description() const override { return kDescription; }
+
+    [[nodiscard]] Tier tier() const override { return Tier::nothing; }
+
+    [[nodiscard]] std::vector<OptionRow> options() override {
+        return {{"DIR", "", "kernel, build or variant directory", &options_.directory},
+                {"--json", "", "the report as JSON", &options_.json}};
+    }
+
+    ExitCode run(const Services& services) override {
+        const auto found = find_variants(options_.directory, services);
+        if (!found) {
+            return ExitCode::failed;
+        }
+        std::vector<check::Report> reports;
+        for (const project::VariantDir& variant : found->variants) {
+            reports.push_back(check_variant(variant, services));
+        }
+        if (options_.json) {
+            services.terminal.out(document::write_json(check::to_json(reports)));
+        } else {
+            for (const check::Report& report : reports) {
+                render_report(report, services.terminal);
+            }
+        }
+        return conclude(reports, services.terminal);
+    }
+
+private:
+    CheckBuildsOptions options_{};
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_check_builds() {
+    return std::make_unique<CheckBuilds>();
+}
+
+} // namespace kb::cli
