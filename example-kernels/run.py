@@ -69,7 +69,7 @@ def source_digest(project):
     total = hashlib.sha256()
     skip = {"build", "__pycache__", ".pytest_cache"}
     for path in sorted(project.rglob("*")):
-        if path.is_file() and not skip & set(path.relative_to(project).parts):
+        if path.is_file() and path.suffix != ".md" and not skip & set(path.relative_to(project).parts):
             total.update(path.relative_to(project).as_posix().encode() + b"\0")
             total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
@@ -315,8 +315,10 @@ class Timer:
         """Bytes per second, read plus written, of a copy that moves `total_bytes`."""
         import torch
 
+        # One copy moves at most 2^29 bytes: larger ones are not faster, beyond 2^30 much slower.
+        total_bytes = min(total_bytes, 1 << 29)
         if total_bytes not in self._copies:
-            n = max(2, total_bytes // 16)  # 8-byte elements: never more than 2^31 of them
+            n = max(2, total_bytes // 16)
             pairs = [[torch.randint(0, 1 << 60, (n,), device=self.device),
                       torch.empty(n, dtype=torch.int64, device=self.device)]
                      for _ in range(self.sets(total_bytes))]

@@ -17,16 +17,24 @@ struct LaunchGrid {
     dim3 block;
 };
 
-// `packs` vectors per row, `unroll` of them per thread.
+// `packs` units per row, `unroll` of them per thread.
 LaunchGrid launch_grid(std::int64_t rows, std::int64_t packs, int unroll) {
-    int tx = 1;
-    while (tx < kTuning.max_threads_per_row && static_cast<std::int64_t>(tx) * unroll < packs) {
-        tx *= 2;
+    const auto ceil_div = [](std::int64_t a, std::int64_t b) {
+        return (a + b - 1) / b;
+    };
+    std::int64_t tx = 1;
+    if (packs <= static_cast<std::int64_t>(unroll) * 32) {
+        while (tx * unroll < packs) {
+            tx *= 2;
+        }
+    } else {
+        // As few blocks as cover the row, and of these warps as even a share as possible.
+        const std::int64_t tiles = ceil_div(packs, unroll * kTuning.threads_per_block);
+        tx = ceil_div(ceil_div(packs, unroll * tiles), 32) * 32;
     }
-    const int ty = kTuning.threads_per_block / tx;
-    const std::int64_t gx = (packs + static_cast<std::int64_t>(tx) * unroll - 1) /
-                            (static_cast<std::int64_t>(tx) * unroll);
-    const std::int64_t gy = std::min<std::int64_t>((rows + ty - 1) / ty, kMaxGridY);
+    const std::int64_t ty = std::max<std::int64_t>(1, kTuning.threads_per_block / tx);
+    const std::int64_t gx = ceil_div(packs, tx * unroll);
+    const std::int64_t gy = std::min<std::int64_t>(ceil_div(rows, ty), kMaxGridY);
     return {dim3(static_cast<unsigned>(gx), static_cast<unsigned>(gy)),
             dim3(static_cast<unsigned>(tx), static_cast<unsigned>(ty))};
 }
@@ -55,7 +63,7 @@ struct ForwardVisitor {
 
     template <Function F, Form M>
     void run() const {
-        constexpr int kVector = kTuning.vector_bytes / static_cast<int>(sizeof(Storage));
+        constexpr int kVector = VectorUnit<Number>::kElements;
         constexpr int kUnroll =
             M == Form::unary ? kTuning.vectors_per_thread : kTuning.gated_vectors_per_thread;
         auto* out = static_cast<Storage*>(buffers.out);
@@ -64,13 +72,14 @@ struct ForwardVisitor {
         if (vector_cols != 0) {
             const std::int64_t packs = vector_cols / kVector;
             const LaunchGrid g = launch_grid(shape.rows, packs, kUnroll);
-            forward_kernel<F, M, Number, kVector, kUnroll>
+            forward_kernel<F, M, Number, VectorUnit<Number>, kUnroll>
                 <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, threshold);
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, kUnroll);
-            forward_kernel<F, M, Number, 1, kUnroll><<<g.grid, g.block, 0, stream>>>(
-                out + vector_cols, x + vector_cols, shape.rows, rest, threshold);
+            forward_kernel<F, M, Number, ElementUnit<Number>, kUnroll>
+                <<<g.grid, g.block, 0, stream>>>(
+                    out + vector_cols, x + vector_cols, shape.rows, rest, threshold);
         }
     }
 };
@@ -85,7 +94,7 @@ struct BackwardVisitor {
 
     template <Function F, Form M>
     void run() const {
-        constexpr int kVector = kTuning.vector_bytes / static_cast<int>(sizeof(Storage));
+        constexpr int kVector = VectorUnit<Number>::kElements;
         auto* grad_x = static_cast<Storage*>(buffers.grad_x);
         const auto* grad_out = static_cast<const Storage*>(buffers.grad_out);
         const auto* x = static_cast<const Storage*>(buffers.x);
@@ -94,12 +103,12 @@ struct BackwardVisitor {
         if (vector_cols != 0) {
             const std::int64_t packs = vector_cols / kVector;
             const LaunchGrid g = launch_grid(shape.rows, packs, 1);
-            backward_kernel<F, M, Number, kVector, 1>
+            backward_kernel<F, M, Number, VectorUnit<Number>, 1>
                 <<<g.grid, g.block, 0, stream>>>(grad_x, grad_out, x, shape.rows, packs, threshold);
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, 1);
-            backward_kernel<F, M, Number, 1, 1>
+            backward_kernel<F, M, Number, ElementUnit<Number>, 1>
                 <<<g.grid, g.block, 0, stream>>>(grad_x + vector_cols,
                                                  grad_out + vector_cols,
                                                  x + vector_cols,

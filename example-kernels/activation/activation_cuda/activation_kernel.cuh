@@ -5,7 +5,7 @@
 //      columns ->
 //   rows  +-----------------+-----------------+
 //    |    | ty = 0: tx 0..n | unroll step 1   |   one tile: blockDim.y rows by
-//    v    | ty = 1: tx 0..n |                 |   blockDim.x * U vectors of V elements
+//    v    | ty = 1: tx 0..n |                 |   blockDim.x * U units (vectors, or elements)
 //         +-----------------+-----------------+
 //
 // and steps down the rows by gridDim.y tiles, so no index needs a division. All loads of a
@@ -27,6 +27,14 @@ struct Float32 {
     static __device__ __forceinline__ Storage narrow(float v) { return v; }
 
     static __device__ __forceinline__ float round(float v) { return v; }
+
+    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[1]) {
+        out[0] = __uint_as_float(word);
+    }
+
+    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[1]) {
+        return __float_as_uint(in[0]);
+    }
 };
 
 struct Float16 {
@@ -37,6 +45,17 @@ struct Float16 {
     static __device__ __forceinline__ Storage narrow(float v) { return __float2half_rn(v); }
 
     static __device__ __forceinline__ float round(float v) { return widen(narrow(v)); }
+
+    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[2]) {
+        const float2 pair = __half22float2(*reinterpret_cast<const __half2*>(&word));
+        out[0] = pair.x;
+        out[1] = pair.y;
+    }
+
+    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
+        const __half2 pair = __floats2half2_rn(in[0], in[1]);
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
 };
 
 struct BFloat16 {
@@ -47,21 +66,77 @@ struct BFloat16 {
     static __device__ __forceinline__ Storage narrow(float v) { return __float2bfloat16_rn(v); }
 
     static __device__ __forceinline__ float round(float v) { return widen(narrow(v)); }
+
+    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[2]) {
+        out[0] = __uint_as_float(word << 16);
+        out[1] = __uint_as_float(word & 0xffff0000U);
+    }
+
+    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(in[0], in[1]);
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
 };
 
-// V elements that move with one instruction.
-template <typename Storage, int V>
-struct alignas(sizeof(Storage) * V) Pack {
-    Storage item[V];
+// What moves with one instruction: a 16-byte vector of packed words, or one element.
+template <typename Number>
+struct VectorUnit {
+    static constexpr int kPerWord = 4 / static_cast<int>(sizeof(typename Number::Storage));
+    static constexpr int kElements = 4 * kPerWord;
+
+    struct alignas(16) Packed {
+        std::uint32_t word[4];
+    };
+
+    static __device__ __forceinline__ void unpack(const Packed& packed, float (&out)[kElements]) {
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            float part[kPerWord];
+            Number::unpack(packed.word[w], part);
+#pragma unroll
+            for (int i = 0; i < kPerWord; ++i) {
+                out[w * kPerWord + i] = part[i];
+            }
+        }
+    }
+
+    static __device__ __forceinline__ Packed pack(const float (&in)[kElements]) {
+        Packed packed;
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            float part[kPerWord];
+#pragma unroll
+            for (int i = 0; i < kPerWord; ++i) {
+                part[i] = in[w * kPerWord + i];
+            }
+            packed.word[w] = Number::pack(part);
+        }
+        return packed;
+    }
 };
 
-template <Function F, Form M, typename Number, int V, int U>
+template <typename Number>
+struct ElementUnit {
+    static constexpr int kElements = 1;
+    using Packed = typename Number::Storage;
+
+    static __device__ __forceinline__ void unpack(const Packed& packed, float (&out)[1]) {
+        out[0] = Number::widen(packed);
+    }
+
+    static __device__ __forceinline__ Packed pack(const float (&in)[1]) {
+        return Number::narrow(in[0]);
+    }
+};
+
+template <Function F, Form M, typename Number, typename Unit, int U>
 __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
                                const typename Number::Storage* __restrict__ x,
                                std::int64_t rows,
                                std::int64_t packs,
                                float threshold) {
-    using P = Pack<typename Number::Storage, V>;
+    using P = typename Unit::Packed;
+    constexpr int V = Unit::kElements;
     constexpr int kHalves = M == Form::unary ? 1 : 2;
     const std::int64_t first =
         static_cast<std::int64_t>(blockIdx.x) * (blockDim.x * U) + threadIdx.x;
@@ -89,28 +164,29 @@ __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
         for (int u = 0; u < U; ++u) {
             const std::int64_t column = first + u * blockDim.x;
             if (column < packs) {
-                P result;
+                float av[V];
+                float bv[V];
+                Unit::unpack(a[u], av);
+                Unit::unpack(M == Form::unary ? a[u] : b[u], bv);
 #pragma unroll
                 for (int i = 0; i < V; ++i) {
-                    const float av = Number::widen(a[u].item[i]);
-                    const float bv = M == Form::unary ? 0.0f : Number::widen(b[u].item[i]);
-                    result.item[i] =
-                        Number::narrow(forward_element<F, M, Number>(av, bv, threshold));
+                    av[i] = forward_element<F, M, Number>(av[i], bv[i], threshold);
                 }
-                out_row[column] = result;
+                out_row[column] = Unit::pack(av);
             }
         }
     }
 }
 
-template <Function F, Form M, typename Number, int V, int U>
+template <Function F, Form M, typename Number, typename Unit, int U>
 __global__ void backward_kernel(typename Number::Storage* __restrict__ grad_x,
                                 const typename Number::Storage* __restrict__ grad_out,
                                 const typename Number::Storage* __restrict__ x,
                                 std::int64_t rows,
                                 std::int64_t packs,
                                 float threshold) {
-    using P = Pack<typename Number::Storage, V>;
+    using P = typename Unit::Packed;
+    constexpr int V = Unit::kElements;
     constexpr int kHalves = M == Form::unary ? 1 : 2;
     const std::int64_t first =
         static_cast<std::int64_t>(blockIdx.x) * (blockDim.x * U) + threadIdx.x;
@@ -142,21 +218,22 @@ __global__ void backward_kernel(typename Number::Storage* __restrict__ grad_x,
         for (int u = 0; u < U; ++u) {
             const std::int64_t column = first + u * blockDim.x;
             if (column < packs) {
-                P grad_a;
-                P grad_b;
+                float gv[V];
+                float av[V];
+                float bv[V];
+                Unit::unpack(grad[u], gv);
+                Unit::unpack(a[u], av);
+                Unit::unpack(M == Form::unary ? a[u] : b[u], bv);
 #pragma unroll
                 for (int i = 0; i < V; ++i) {
-                    const float bv = M == Form::unary ? 0.0f : Number::widen(b[u].item[i]);
-                    const Gradients g = backward_element<F, M, Number>(
-                        Number::widen(grad[u].item[i]), Number::widen(a[u].item[i]), bv, threshold);
-                    grad_a.item[i] = Number::narrow(g.a);
-                    if constexpr (M != Form::unary) {
-                        grad_b.item[i] = Number::narrow(g.b);
-                    }
+                    const Gradients g =
+                        backward_element<F, M, Number>(gv[i], av[i], bv[i], threshold);
+                    av[i] = g.a;
+                    bv[i] = g.b;
                 }
-                grad_a_row[column] = grad_a;
+                grad_a_row[column] = Unit::pack(av);
                 if constexpr (M != Form::unary) {
-                    grad_b_row[column] = grad_b;
+                    grad_b_row[column] = Unit::pack(bv);
                 }
             }
         }

@@ -6,15 +6,14 @@
 namespace activation {
 
 struct Tuning {
-    int vector_bytes;      // width of one load or store
-    int threads_per_block; // a power of two
-    int max_threads_per_row;
+    int vector_bytes;             // width of one load or store
+    int threads_per_block;        // a power of two
     int vectors_per_thread;       // independent loads of one operand in flight, unary form
     int gated_vectors_per_thread; // the same for the gated forms, which read two operands
 };
 
 // Measured on sm_90 only (docs/benchmarks); a memory-bound kernel is not sensitive to more.
-constexpr Tuning kTuning{16, 256, 256, 2, 2};
+constexpr Tuning kTuning{16, 256, 2, 2};
 
 constexpr int kMaxGridY = 65535;
 

@@ -12,12 +12,25 @@
 
 namespace rownorm {
 
+// 16 bytes of elements, kept packed: unpacked 16-bit values would take a register each.
+struct alignas(kVectorBytes) Vector {
+    std::uint32_t word[4];
+};
+
 struct Float32 {
     using Storage = float;
 
     static __device__ __forceinline__ float widen(Storage v) { return v; }
 
     static __device__ __forceinline__ Storage narrow(float v) { return v; }
+
+    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[1]) {
+        out[0] = __uint_as_float(word);
+    }
+
+    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[1]) {
+        return __float_as_uint(in[0]);
+    }
 };
 
 struct Float16 {
@@ -26,6 +39,17 @@ struct Float16 {
     static __device__ __forceinline__ float widen(Storage v) { return __half2float(v); }
 
     static __device__ __forceinline__ Storage narrow(float v) { return __float2half_rn(v); }
+
+    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[2]) {
+        const float2 pair = __half22float2(*reinterpret_cast<const __half2*>(&word));
+        out[0] = pair.x;
+        out[1] = pair.y;
+    }
+
+    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
+        const __half2 pair = __floats2half2_rn(in[0], in[1]);
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
 };
 
 struct BFloat16 {
@@ -34,6 +58,16 @@ struct BFloat16 {
     static __device__ __forceinline__ float widen(Storage v) { return __bfloat162float(v); }
 
     static __device__ __forceinline__ Storage narrow(float v) { return __float2bfloat16_rn(v); }
+
+    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[2]) {
+        out[0] = __uint_as_float(word << 16);
+        out[1] = __uint_as_float(word & 0xffff0000U);
+    }
+
+    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(in[0], in[1]);
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
 };
 
 template <typename Number>
@@ -41,14 +75,64 @@ __device__ __forceinline__ float rounded(float v) {
     return Number::widen(Number::narrow(v));
 }
 
-// How many elements a 16-byte vector holds.
+// How many elements a vector holds, and a word of it.
 template <typename Number>
 constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(typename Number::Storage));
+template <typename Number>
+constexpr int kPerWord = kVector<Number> / 4;
 
 template <typename Number>
-struct alignas(kVectorBytes) Pack {
-    typename Number::Storage item[kVector<Number>];
-};
+__device__ __forceinline__ void unpack(const Vector& vector, float (&out)[kVector<Number>]) {
+    constexpr int kW = kPerWord<Number>;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        float part[kW];
+        Number::unpack(vector.word[w], part);
+#pragma unroll
+        for (int i = 0; i < kW; ++i) {
+            out[w * kW + i] = part[i];
+        }
+    }
+}
+
+template <typename Number>
+__device__ __forceinline__ Vector pack(const float (&in)[kVector<Number>]) {
+    constexpr int kW = kPerWord<Number>;
+    Vector vector;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        float part[kW];
+#pragma unroll
+        for (int i = 0; i < kW; ++i) {
+            part[i] = in[w * kW + i];
+        }
+        vector.word[w] = Number::pack(part);
+    }
+    return vector;
+}
+
+// Reads a row's vector once: it should not push the weights out of the L1 cache. Volatile keeps it
+// before a store to the same place.
+__device__ __forceinline__ Vector load_once(const Vector* source) {
+    Vector v;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+                 : "l"(source)
+                 : "memory");
+    return v;
+}
+
+// The row of `base` that starts at element `offset`, as vectors.
+template <typename Number>
+const __device__ __forceinline__ Vector* vectors_at(const void* base, std::int64_t offset) {
+    return reinterpret_cast<const Vector*>(static_cast<const typename Number::Storage*>(base) +
+                                           offset);
+}
+
+template <typename Number>
+__device__ __forceinline__ Vector* vectors_at(void* base, std::int64_t offset) {
+    return reinterpret_cast<Vector*>(static_cast<typename Number::Storage*>(base) + offset);
+}
 
 // V consecutive weights or biases, starting at element `column`; null reads as `absent`.
 template <typename Number, int V>
@@ -74,15 +158,11 @@ load_parameter(const void* data, bool is_f32, std::int64_t column, float absent,
             }
         }
     } else {
-        const auto* source = static_cast<const typename Number::Storage*>(data) + column;
         if constexpr (V == 1) {
-            out[0] = Number::widen(source[0]);
+            out[0] = Number::widen(static_cast<const typename Number::Storage*>(data)[column]);
         } else {
-            const auto pack = *reinterpret_cast<const Pack<Number>*>(source);
-#pragma unroll
-            for (int i = 0; i < V; ++i) {
-                out[i] = Number::widen(pack.item[i]);
-            }
+            static_assert(V == kVector<Number>);
+            unpack<Number>(*vectors_at<Number>(data, column), out);
         }
     }
 }

@@ -25,110 +25,116 @@ __device__ __forceinline__ float effective_weight(float weight, Mode mode) {
 template <typename Number, bool kCentred, int N>
 __global__ void __launch_bounds__(512)
     backward_rows(const Problem problem, const BackwardBuffers buffers) {
-    using Storage = typename Number::Storage;
-    using P = Pack<Number>;
     constexpr int kV = kVector<Number>;
     constexpr int kSums = kCentred ? 2 : 1;
+    constexpr bool kPrefetch = N <= 2; // the next row travels while this one is reduced
     __shared__ RowSumStorage<kSums> storage[2];
     __shared__ float columns[kBlockThreads * N * kV];
 
-    const int packs = static_cast<int>(problem.cols / kV);
+    const int vectors = static_cast<int>(problem.cols / kV);
     const bool weight_f32 = problem.weight_dtype == DType::f32;
     const float count = static_cast<float>(problem.cols);
     const float absent = problem.mode == Mode::gemma ? 0.0F : 1.0F;
     const std::int64_t groups = (problem.rows + blockDim.y - 1) / blockDim.y;
 
+    // Calls body(n, v) for every vector v of a row that this thread holds as its n-th.
+    const auto for_each = [&](bool live, const auto& body) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const int v = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
+            if (live && v < vectors) {
+                body(n, v);
+            }
+        }
+    };
+    const auto load = [&](std::int64_t row, Vector(&x)[N], Vector(&dy)[N]) {
+        const Vector* x_row = vectors_at<Number>(buffers.x, buffers.x_rows.offset(row));
+        const Vector* dy_row = vectors_at<Number>(buffers.grad_y, buffers.grad_y_rows.offset(row));
+        for_each(row < problem.rows, [&](int n, int v) {
+            x[n] = load_once(x_row + v);
+            dy[n] = load_once(dy_row + v);
+        });
+    };
+
     float grad_weight[N][kV] = {};
     float grad_bias[kCentred ? N : 1][kV] = {};
+    Vector x[N];
+    Vector dy[N];
+    if constexpr (kPrefetch) {
+        load(static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y, x, dy);
+    }
     int turn = 0;
     for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x, turn ^= 1) {
         const std::int64_t row = group * blockDim.y + threadIdx.y;
         const bool live = row < problem.rows;
-        P x[N];
-        P dy[N];
-        float mean = 0.0F;
-        float rstd = 0.0F;
+        if constexpr (!kPrefetch) {
+            load(row, x, dy);
+        }
+        const float mean = kCentred && live ? buffers.mean[row] : 0.0F;
+        const float rstd = live ? buffers.rstd[row] : 0.0F;
         float sums[kSums] = {};
-        if (live) {
-            const P* x_row = reinterpret_cast<const P*>(static_cast<const Storage*>(buffers.x) +
-                                                        buffers.x_rows.offset(row));
-            const P* dy_row = reinterpret_cast<const P*>(
-                static_cast<const Storage*>(buffers.grad_y) + buffers.grad_y_rows.offset(row));
+        for_each(live, [&](int n, int v) {
+            float grad[kV];
+            float xhat[kV];
+            float weight[kV];
+            unpack<Number>(dy[n], grad);
+            unpack<Number>(x[n], xhat);
+            load_parameter<Number>(
+                buffers.weight, weight_f32, static_cast<std::int64_t>(v) * kV, absent, weight);
 #pragma unroll
-            for (int n = 0; n < N; ++n) {
-                const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-                if (pack < packs) {
-                    x[n] = x_row[pack];
-                    dy[n] = dy_row[pack];
+            for (int i = 0; i < kV; ++i) {
+                xhat[i] = (xhat[i] - mean) * rstd;
+                const float g = grad[i] * effective_weight(weight[i], problem.mode);
+                sums[0] += g * xhat[i];
+                grad_weight[n][i] += grad[i] * xhat[i];
+                if constexpr (kCentred) {
+                    sums[1] += g;
+                    grad_bias[n][i] += grad[i];
                 }
             }
-            mean = kCentred ? buffers.mean[row] : 0.0F;
-            rstd = buffers.rstd[row];
-#pragma unroll
-            for (int n = 0; n < N; ++n) {
-                const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-                if (pack < packs) {
-                    float weight[kV];
-                    load_parameter<Number>(buffers.weight,
-                                           weight_f32,
-                                           static_cast<std::int64_t>(pack) * kV,
-                                           absent,
-                                           weight);
-#pragma unroll
-                    for (int i = 0; i < kV; ++i) {
-                        const float grad = Number::widen(dy[n].item[i]);
-                        const float xhat = (Number::widen(x[n].item[i]) - mean) * rstd;
-                        const float g = grad * effective_weight(weight[i], problem.mode);
-                        sums[0] += g * xhat;
-                        grad_weight[n][i] += grad * xhat;
-                        if constexpr (kCentred) {
-                            sums[1] += g;
-                            grad_bias[n][i] += grad;
-                        }
-                    }
-                }
-            }
+        });
+        Vector next_x[kPrefetch ? N : 1];
+        Vector next_dy[kPrefetch ? N : 1];
+        if constexpr (kPrefetch) {
+            load(row + static_cast<std::int64_t>(gridDim.x) * blockDim.y, next_x, next_dy);
         }
         row_sum(sums, storage[turn]);
-        if (!live) {
-            continue;
-        }
         const float projection = sums[0] / count;
         const float shift = kCentred ? sums[kSums - 1] / count : 0.0F;
-        const P* sum_row =
+        const Vector* extra_row =
             buffers.grad_sum == nullptr
                 ? nullptr
-                : reinterpret_cast<const P*>(static_cast<const Storage*>(buffers.grad_sum) +
-                                             buffers.grad_sum_rows.offset(row));
-        P* dx_row = reinterpret_cast<P*>(static_cast<Storage*>(buffers.grad_x) +
-                                         buffers.grad_x_rows.offset(row));
+                : vectors_at<Number>(buffers.grad_sum, buffers.grad_sum_rows.offset(row));
+        Vector* dx_row = vectors_at<Number>(buffers.grad_x, buffers.grad_x_rows.offset(row));
+        for_each(live, [&](int n, int v) {
+            float grad[kV];
+            float xhat[kV];
+            float weight[kV];
+            unpack<Number>(dy[n], grad);
+            unpack<Number>(x[n], xhat);
+            load_parameter<Number>(
+                buffers.weight, weight_f32, static_cast<std::int64_t>(v) * kV, absent, weight);
+            float value[kV];
 #pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-            if (pack < packs) {
-                float weight[kV];
-                load_parameter<Number>(buffers.weight,
-                                       weight_f32,
-                                       static_cast<std::int64_t>(pack) * kV,
-                                       absent,
-                                       weight);
-                P extra;
-                if (sum_row != nullptr) {
-                    extra = sum_row[pack];
-                }
-                P dx;
+            for (int i = 0; i < kV; ++i) {
+                const float g = grad[i] * effective_weight(weight[i], problem.mode);
+                value[i] = rstd * (g - shift - (xhat[i] - mean) * rstd * projection);
+            }
+            if (extra_row != nullptr) {
+                float extra[kV];
+                unpack<Number>(load_once(extra_row + v), extra);
 #pragma unroll
                 for (int i = 0; i < kV; ++i) {
-                    const float grad = Number::widen(dy[n].item[i]);
-                    const float xhat = (Number::widen(x[n].item[i]) - mean) * rstd;
-                    const float g = grad * effective_weight(weight[i], problem.mode);
-                    float value = rstd * (g - shift - xhat * projection);
-                    if (sum_row != nullptr) {
-                        value += Number::widen(extra.item[i]);
-                    }
-                    dx.item[i] = Number::narrow(value);
+                    value[i] += extra[i];
                 }
-                dx_row[pack] = dx;
+            }
+            dx_row[v] = pack<Number>(value);
+        });
+        if constexpr (kPrefetch) {
+#pragma unroll
+            for (int n = 0; n < N; ++n) {
+                x[n] = next_x[n];
+                dy[n] = next_dy[n];
             }
         }
     }
@@ -152,8 +158,8 @@ __global__ void __launch_bounds__(512)
         }
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-            if (pack < packs) {
+            const int v = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
+            if (v < vectors) {
 #pragma unroll
                 for (int i = 0; i < kV; ++i) {
                     float total = value[n][i];
@@ -161,7 +167,7 @@ __global__ void __launch_bounds__(512)
                         total +=
                             columns[(n * kV + i) * kBlockThreads + y * blockDim.x + threadIdx.x];
                     }
-                    partial[pack * kV + i] = total;
+                    partial[v * kV + i] = total;
                 }
             }
         }

@@ -24,76 +24,76 @@ __device__ __forceinline__ float scale_rms(float x, float rstd, float weight, Mo
 }
 
 template <typename Number, Kind K, int N, int kMaxThreads>
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMaxThreads, kMinThreadsPerSm / kMaxThreads)
     forward_rows(const Problem problem, const ForwardBuffers buffers) {
-    using Storage = typename Number::Storage;
-    using P = Pack<Number>;
     constexpr int kV = kVector<Number>;
     __shared__ RowSumStorage<1> storage[2];
 
     const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
     const bool live = row < problem.rows; // the others still meet at the barriers
-    const int packs = static_cast<int>(problem.cols / kV);
+    const int vectors = static_cast<int>(problem.cols / kV);
     const bool weight_f32 = problem.weight_dtype == DType::f32;
     const float count = static_cast<float>(problem.cols);
 
-    P x[N];
-    if (live) {
-        const P* source = reinterpret_cast<const P*>(static_cast<const Storage*>(buffers.x) +
-                                                     buffers.x_rows.offset(row));
+    // Calls body(n, v) for every vector v of the row that this thread holds as its n-th.
+    const auto for_each = [&](const auto& body) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-            if (pack < packs) {
-                x[n] = source[pack];
+            const int v = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
+            if (live && v < vectors) {
+                body(n, v);
             }
         }
-        if constexpr (K == Kind::add_rms) {
-            const P* residual = reinterpret_cast<const P*>(
-                static_cast<const Storage*>(buffers.residual) + buffers.residual_rows.offset(row));
-            P* sum = reinterpret_cast<P*>(static_cast<Storage*>(buffers.sum) +
-                                          buffers.sum_rows.offset(row));
-            P r[N];
+    };
+
+    Vector x[N];
+    const Vector* source = vectors_at<Number>(buffers.x, buffers.x_rows.offset(row));
+    for_each([&](int n, int v) { x[n] = load_once(source + v); });
+    if constexpr (K == Kind::add_rms) {
+        constexpr int kAtOnce = N < 4 ? N : 4; // more residual vectors would not fit in registers
+        const Vector* residual =
+            vectors_at<Number>(buffers.residual, buffers.residual_rows.offset(row));
+        Vector* sum = vectors_at<Number>(buffers.sum, buffers.sum_rows.offset(row));
 #pragma unroll
-            for (int n = 0; n < N; ++n) {
-                const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-                if (pack < packs) {
-                    r[n] = residual[pack];
-                }
-            }
-#pragma unroll
-            for (int n = 0; n < N; ++n) {
-                const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-                if (pack < packs) {
-#pragma unroll
-                    for (int i = 0; i < kV; ++i) {
-                        x[n].item[i] = Number::narrow(Number::widen(x[n].item[i]) +
-                                                      Number::widen(r[n].item[i]));
+        for (int first = 0; first < N; first += kAtOnce) {
+            Vector r[kAtOnce];
+            const auto in_turn = [&](const auto& body) {
+                for_each([&](int n, int v) {
+                    if (n >= first && n < first + kAtOnce) {
+                        body(n, v);
                     }
-                    sum[pack] = x[n];
+                });
+            };
+            in_turn([&](int n, int v) { r[n - first] = load_once(residual + v); });
+            in_turn([&](int n, int v) {
+                float a[kV];
+                float b[kV];
+                unpack<Number>(x[n], a);
+                unpack<Number>(r[n - first], b);
+#pragma unroll
+                for (int i = 0; i < kV; ++i) {
+                    a[i] += b[i];
                 }
-            }
+                x[n] = pack<Number>(a);
+                sum[v] = x[n];
+            });
         }
     }
 
-    // Applies term(value) to every element this thread holds and sums over the row.
+    // Sums term(value) over the elements of the row.
     const auto total = [&](RowSumStorage<1>& scratch, const auto& term) {
-        float value[1] = {0.0F};
-        if (live) {
+        float result[1] = {0.0F};
+        for_each([&](int n, int) {
+            float value[kV];
+            unpack<Number>(x[n], value);
 #pragma unroll
-            for (int n = 0; n < N; ++n) {
-                if (static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x) < packs) {
-#pragma unroll
-                    for (int i = 0; i < kV; ++i) {
-                        value[0] += term(Number::widen(x[n].item[i]));
-                    }
-                }
+            for (int i = 0; i < kV; ++i) {
+                result[0] += term(value[i]);
             }
-        }
-        row_sum(value, scratch);
-        return value[0];
+        });
+        row_sum(result, scratch);
+        return result[0];
     };
-
     float mean = 0.0F;
     if constexpr (K == Kind::layer) {
         mean = total(storage[0], [](float v) { return v; }) / count;
@@ -101,41 +101,31 @@ __global__ void __launch_bounds__(kMaxThreads)
     const float square =
         total(storage[1], [mean](float v) { return (v - mean) * (v - mean); }) / count;
     const float rstd = 1.0F / sqrtf(square + problem.eps);
-    if (!live) {
-        return;
-    }
 
-    P* y = reinterpret_cast<P*>(static_cast<Storage*>(buffers.y) + buffers.y_rows.offset(row));
+    const float absent = problem.mode == Mode::gemma ? 0.0F : 1.0F;
+    Vector* y = vectors_at<Number>(buffers.y, buffers.y_rows.offset(row));
+    for_each([&](int n, int v) {
+        const std::int64_t column = static_cast<std::int64_t>(v) * kV;
+        float value[kV];
+        float weight[kV];
+        unpack<Number>(x[n], value);
+        load_parameter<Number>(buffers.weight, weight_f32, column, absent, weight);
+        if constexpr (K == Kind::layer) {
+            float bias[kV];
+            load_parameter<Number>(buffers.bias, weight_f32, column, 0.0F, bias);
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-        const int pack = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-        if (pack < packs) {
-            float weight[kV];
-            const float absent = problem.mode == Mode::gemma ? 0.0F : 1.0F;
-            load_parameter<Number>(
-                buffers.weight, weight_f32, static_cast<std::int64_t>(pack) * kV, absent, weight);
-            P result;
-            if constexpr (K == Kind::layer) {
-                float bias[kV];
-                load_parameter<Number>(
-                    buffers.bias, weight_f32, static_cast<std::int64_t>(pack) * kV, 0.0F, bias);
-#pragma unroll
-                for (int i = 0; i < kV; ++i) {
-                    const float centred = Number::widen(x[n].item[i]) - mean;
-                    result.item[i] = Number::narrow(centred * rstd * weight[i] + bias[i]);
-                }
-            } else {
-#pragma unroll
-                for (int i = 0; i < kV; ++i) {
-                    const float value = Number::widen(x[n].item[i]);
-                    result.item[i] =
-                        Number::narrow(scale_rms<Number>(value, rstd, weight[i], problem.mode));
-                }
+            for (int i = 0; i < kV; ++i) {
+                value[i] = (value[i] - mean) * rstd * weight[i] + bias[i];
             }
-            y[pack] = result;
+        } else {
+#pragma unroll
+            for (int i = 0; i < kV; ++i) {
+                value[i] = scale_rms<Number>(value[i], rstd, weight[i], problem.mode);
+            }
         }
-    }
-    if (threadIdx.x == 0) {
+        y[v] = pack<Number>(value);
+    });
+    if (live && threadIdx.x == 0) {
         if (K == Kind::layer && buffers.mean != nullptr) {
             buffers.mean[row] = mean;
         }
