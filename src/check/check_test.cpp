@@ -18,8 +18,9 @@ Promise promise() {
 }
 
 test::ElfSpec dirty() {
-    return {.needed = {"libc.so.6", "libgomp.so.1"},
+    return {.needed = {"libc.so.6", "libtorch.so", "libcudart.so.13"},
             .symbols = {{.name = "PyUnicode_AsUTF8"},
+                        {.name = "forgotten"},
                         {.name = "_ZTVN3c1010TensorImplE"},
                         {.name = "f", .version = "GLIBC_2.34", .library = "libc.so.6"}},
             .exec_stack = true};
@@ -43,10 +44,11 @@ TEST_CASE("a clean library passes every check, a dirty one fails each", "[check]
                               .symbols = {{.name = "aoti_torch_get_data_ptr"}}};
     const Report good = run(test::input_of(clean, promise()), all_checks());
     CHECK(good.passed());
-    CHECK(good.verdicts.size() == 6);
+    CHECK(good.verdicts.size() == 7);
     const Report bad = run(test::input_of(dirty(), promise()), all_checks());
     CHECK_FALSE(bad.passed());
-    for (const char* id : {"manylinux", "python-abi", "torch-stable-abi", "needed", "hygiene"}) {
+    for (const char* id :
+         {"manylinux", "python-abi", "torch-stable-abi", "needed", "imports", "hygiene"}) {
         CAPTURE(id);
         CHECK(std::ranges::count(bad.findings, std::string{id}, &Finding::check) == 1);
     }

@@ -11,6 +11,7 @@ namespace kb::check {
 [[nodiscard]] Check python_abi_check();
 [[nodiscard]] Check torch_abi_check();
 [[nodiscard]] Check needed_check();
+[[nodiscard]] Check imports_check();
 [[nodiscard]] Check hygiene_check();
 [[nodiscard]] Check minimum_os_check();
 [[nodiscard]] Check libraries_check();

@@ -11,6 +11,7 @@ std::span<const Check> all_checks() {
                                    python_abi_check(),
                                    torch_abi_check(),
                                    needed_check(),
+                                   imports_check(),
                                    hygiene_check(),
                                    minimum_os_check(),
                                    device_code_check()};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/checks.hpp"
+#include "check/cxx_names.hpp"
 #include "check/policy.hpp"
 
 #include <fmt/format.h>
@@ -13,54 +14,6 @@
 namespace kb::check {
 
 namespace {
-
-constexpr std::size_t kMaxMangled = 4096;
-constexpr std::array<std::string_view, 3> kUnstable{"c10::", "at::", "torch::"};
-// Entities in these are compiled from headers into the library itself and made to stay.
-constexpr std::array<std::string_view, 2> kStable{"torch::stable::", "torch::headeronly::"};
-
-/// The name as a person wrote it; nothing when it is no C++ name.
-std::optional<std::string> demangle(std::string_view name) {
-    if (!name.starts_with("_Z") || name.size() > kMaxMangled) {
-        return std::nullopt;
-    }
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text{
-        abi::__cxa_demangle(std::string{name}.c_str(), nullptr, nullptr, &status), &std::free};
-    return status == 0 && text ? std::optional<std::string>{text.get()} : std::nullopt;
-}
-
-bool is_identifier(char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool starts_with_stable(std::string_view text) {
-    return std::ranges::any_of(kStable,
-                               [&](std::string_view prefix) { return text.starts_with(prefix); });
-}
-
-/// Whether a namespace of torch's C++ interface occurs anywhere in the text: in the entity ("vtable
-/// for c10::..."), its template arguments or its parameters.
-bool names_unstable(std::string_view text) {
-    for (const std::string_view prefix : kUnstable) {
-        std::size_t at = text.find(prefix);
-        while (at != std::string_view::npos) {
-            // "::at::" below another namespace is somebody else's.
-            const bool whole = at == 0 || (!is_identifier(text[at - 1]) && text[at - 1] != ':');
-            if (whole && !starts_with_stable(text.substr(at))) {
-                return true;
-            }
-            at = text.find(prefix, at + 1);
-        }
-    }
-    return false;
-}
-
-/// Cheap and without false negatives: only names that may be torch's are demangled.
-bool may_be_torch(std::string_view name) {
-    return name.starts_with("_Z") &&
-           (name.contains("3c10") || name.contains("2at") || name.contains("5torch"));
-}
 
 std::string policy_name(const Version& target) {
     return fmt::format("torch stable ABI {}", target.to_text());
@@ -84,18 +37,13 @@ std::optional<Finding> check_symbol(const Version& target, std::string_view name
                                        target.to_text(),
                                        added->to_text())};
     }
-    if (!may_be_torch(name)) {
+    if (torch_use(name) != TorchUse::unstable) {
         return std::nullopt;
     }
-    const auto readable = demangle(name);
-    // What may be torch's and cannot be read is not let through.
-    const std::string_view text = readable ? std::string_view{*readable} : name;
-    if (readable && (starts_with_stable(text) || !names_unstable(text))) {
-        return std::nullopt;
-    }
+    const std::string text = readable(name);
     return Finding{.subject = std::string{name},
                    .policy = policy_name(target),
-                   .found = std::string{text},
+                   .found = text,
                    .allowed = "torch::stable, torch::headeronly and the C shim",
                    .message = fmt::format("'{}' is not in torch's stable ABI", text),
                    .next_step = "use torch::stable instead, or build without 'stable-abi'"};

@@ -44,15 +44,16 @@ struct World {
 TEST_CASE("check-abi passes a clean variant and fails a dirty one", "[cli][check-abi]") {
     World world;
     CHECK(world.run({"check-abi"}) == ExitCode::ok);
-    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (6 checks on 1 library)\n");
+    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (7 checks on 1 library)\n");
     world.write("torch-stable-abi212-cpu-x86_64-linux",
                 kMetadata,
-                {.needed = {"libgomp.so.1"}, .symbols = {{.name = "_ZTVN3c1010TensorImplE"}}});
+                {.needed = {"libgomp.so.1", "libtorch.so"},
+                 .symbols = {{.name = "_ZTVN3c1010TensorImplE"}}});
     CHECK(world.run({"check-abi"}) == ExitCode::failed);
     CHECK(world.terminal.out_text ==
           std::string{kVariant} +
-              ": passed (6 checks on 1 library)\n"
-              "torch-stable-abi212-cpu-x86_64-linux: FAILED (2 findings; 6 checks on 1 library)\n"
+              ": passed (7 checks on 1 library)\n"
+              "torch-stable-abi212-cpu-x86_64-linux: FAILED (2 findings; 7 checks on 1 library)\n"
               "  _k_cpu_x.abi3.so: needs 'libgomp.so.1', which not every machine has [needed]\n"
               "    next: link it statically, or ship it in the variant and set the runpath to "
               "'$ORIGIN'\n"
@@ -80,8 +81,9 @@ TEST_CASE("check-abi does not pass what it cannot read", "[cli][check-abi]") {
 
 TEST_CASE("check-abi judges one library by what is asked", "[cli][check-abi]") {
     World world;
-    test::write_text(world.dir / "a.so",
-                     test::build_elf({.symbols = {{.name = "_ZN3c106ScalarC1Ed"}}}));
+    test::write_text(
+        world.dir / "a.so",
+        test::build_elf({.needed = {"libc10.so"}, .symbols = {{.name = "_ZN3c106ScalarC1Ed"}}}));
     CHECK(world.run({"check-abi", "a.so"}) == ExitCode::ok);
     CHECK(world.run({"check-abi", "a.so", "--torch-stable-abi", "2.11"}) == ExitCode::failed);
 }
