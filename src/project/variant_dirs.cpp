@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "project/variant_dirs.hpp"
 
-#include "sys/random_access_file.hpp"
+#include "project/hash_cache.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,6 @@ namespace kb::project {
 namespace {
 
 constexpr std::uint64_t kMaxMetadataBytes = 16UL << 20U;
-constexpr std::size_t kChunk = 1UL << 20U;
 
 bool holds_metadata(sys::FileSystem& fs, const sys::Path& directory) {
     const auto info = fs.stat(directory / "metadata.json");
@@ -34,21 +33,6 @@ std::vector<VariantDir> variants_in(sys::FileSystem& fs, const sys::Path& place)
         }
     }
     return out;
-}
-
-Result<digest::Digest> hash_file(const sys::Path& path, std::uint64_t& size) {
-    KB_TRY(const sys::RandomAccessFile file, sys::RandomAccessFile::open(path));
-    size = file.size();
-    digest::Sha256 hasher;
-    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size)));
-    for (std::uint64_t at = 0; at < size; at += buffer.size()) {
-        const std::size_t n =
-            static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size - at));
-        const std::span<std::byte> part = std::span{buffer}.first(n);
-        KB_TRY(file.read(at, part));
-        hasher.update(part);
-    }
-    return hasher.finish();
 }
 
 } // namespace
@@ -89,6 +73,11 @@ Result<Discovery> discover_variants(sys::FileSystem& fs, const sys::Path& direct
 }
 
 Result<package::FileList> read_file_list(sys::FileSystem& fs, const sys::Path& directory) {
+    return read_file_list(fs, directory, hash_file);
+}
+
+Result<package::FileList>
+read_file_list(sys::FileSystem& fs, const sys::Path& directory, const HashFile& hash) {
     KB_TRY(const std::vector<sys::WalkEntry> entries, sys::walk(fs, directory));
     package::FileList out;
     for (const sys::WalkEntry& entry : entries) {
@@ -101,7 +90,8 @@ Result<package::FileList> read_file_list(sys::FileSystem& fs, const sys::Path& d
         package::FileEntry file{.path = entry.path,
                                 .mode = (info.mode & 0111U) != 0 ? FileMode::executable
                                                                  : FileMode::regular};
-        KB_TRY(file.sha256, hash_file(path, file.size));
+        file.size = info.size;
+        KB_TRY(file.sha256, hash(path));
         out.push_back(std::move(file));
     }
     return out;
@@ -118,6 +108,44 @@ Result<package::Package> read_package(sys::FileSystem& fs, const VariantDir& var
     KB_TRY(out.metadata, read_metadata(fs, variant));
     KB_TRY(out.files, read_file_list(fs, variant.path));
     return out;
+}
+
+digest::Digest digest_of(const package::FileList& files) {
+    digest::Sha256 hasher;
+    for (const package::FileEntry& file : files) {
+        if (file.path.text() == "metadata.json" || package::is_digested(file.path)) {
+            hasher.update(fmt::format("{} {} {}\n",
+                                      file.path.text(),
+                                      file.sha256.hex(),
+                                      file.mode == FileMode::executable ? 'x' : '-'));
+        }
+    }
+    return hasher.finish();
+}
+
+Result<void> publish_variant(sys::FileSystem& fs,
+                             const sys::Path& staged,
+                             const sys::Path& root,
+                             std::string_view name) {
+    const sys::Path target = root / "build" / name;
+    KB_TRY(fs.make_directories(root / "build"));
+    const Result<sys::FileInfo> there = fs.stat(target, sys::FollowLinks::no);
+    if (!there && there.error().code != ErrorCode::not_found) {
+        return there.error();
+    }
+    if (!there) {
+        KB_TRY(fs.rename(staged, target));
+        return fs.sync_directory(root / "build");
+    }
+    if (there->type != sys::FileType::directory || !sys::exists(fs, target / "metadata.json")) {
+        return Error{.code = ErrorCode::denied,
+                     .message =
+                         fmt::format("'{}' is not a variant that kernel-builder made; move it away",
+                                     target.string())};
+    }
+    KB_TRY(fs.exchange(staged, target));
+    KB_TRY(fs.sync_directory(root / "build"));
+    return fs.remove_tree(staged); // now the old package
 }
 
 } // namespace kb::project

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "digest/digest.hpp"
 #include "package/verify.hpp"
 #include "sys/file_system.hpp"
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kb::project {
@@ -36,11 +39,28 @@ struct Discovery {
 [[nodiscard]] Result<package::FileList> read_file_list(sys::FileSystem& fs,
                                                        const sys::Path& directory);
 
+/// The same with another way to hash a file, such as HashCache.
+using HashFile = std::function<Result<digest::Digest>(const sys::Path&)>;
+[[nodiscard]] Result<package::FileList>
+read_file_list(sys::FileSystem& fs, const sys::Path& directory, const HashFile& hash);
+
 /// metadata.json and the file list of one variant.
 [[nodiscard]] Result<package::Package> read_package(sys::FileSystem& fs, const VariantDir& variant);
 
 /// Only metadata.json.
 [[nodiscard]] Result<package::Metadata> read_metadata(sys::FileSystem& fs,
                                                       const VariantDir& variant);
+
+/// One digest for a record: over path, content and mode of metadata.json and of all that its digest
+/// covers, so that bytecode written by an import does not count.
+[[nodiscard]] digest::Digest digest_of(const package::FileList& files);
+
+/// Puts the whole staged directory in the place of `root`/build/`name` in one step; files of the
+/// old one do not survive. `denied` when something without metadata.json stands there, which is not
+/// ours to replace.
+Result<void> publish_variant(sys::FileSystem& fs,
+                             const sys::Path& staged,
+                             const sys::Path& root,
+                             std::string_view name);
 
 } // namespace kb::project

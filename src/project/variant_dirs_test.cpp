@@ -89,5 +89,24 @@ TEST_CASE("a package is its metadata and its files", "[project]") {
           std::string::npos);
 }
 
+TEST_CASE("a variant is exchanged whole, and what is not ours is not replaced",
+          "[project][variants]") {
+    const test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    const auto stage = [&](const std::string& file) {
+        test::write_text(dir / "stage/v/metadata.json", "{}");
+        test::write_text(dir / ("stage/v/" + file), "x");
+        return publish_variant(fs, dir / "stage/v", dir.path(), "v");
+    };
+    REQUIRE(stage("old.py"));
+    REQUIRE(stage("new.py"));
+    CHECK(std::filesystem::exists(dir / "build/v/new.py"));
+    CHECK_FALSE(std::filesystem::exists(dir / "build/v/old.py"));
+    CHECK_FALSE(std::filesystem::exists(dir / "stage/v"));
+    std::filesystem::remove(dir / "build/v/metadata.json");
+    CHECK(stage("third.py").error().code == ErrorCode::denied);
+    CHECK(std::filesystem::exists(dir / "build/v/new.py"));
+}
+
 } // namespace
 } // namespace kb::project

