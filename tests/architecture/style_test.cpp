@@ -4,6 +4,8 @@
 #include "support/catch.hpp"
 #include "support/support.hpp"
 
+#include <algorithm>
+
 namespace kb::test {
 namespace {
 
@@ -22,6 +24,7 @@ std::vector<std::string> breaches_of(const SourceFile& file) {
         // clang-format 14 cannot insert braces, so a branch that ends its line with ';' is found
         // here.
         if (opens_branch && line.ends_with(");") == false && line.ends_with(';') &&
+            std::ranges::count(line, '(') == std::ranges::count(line, ')') &&
             line.find('{') == std::string_view::npos) {
             breach(i, "a branch without braces");
         }

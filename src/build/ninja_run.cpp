@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/ninja_run.hpp"
+
+#include "backend/mounts.hpp"
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+namespace kb::build {
+
+void NinjaParser::feed(std::string_view chunk) {
+    pending_ += chunk;
+    std::size_t start = 0;
+    for (std::size_t eol = pending_.find('\n'); eol != std::string::npos;
+         eol = pending_.find('\n', start)) {
+        line(std::string_view{pending_}.substr(start, eol - start));
+        start = eol + 1;
+    }
+    pending_.erase(0, start);
+}
+
+void NinjaParser::finish() {
+    if (!pending_.empty()) {
+        line(pending_);
+        pending_.clear();
+    }
+}
+
+// Ninja prints a finished edge as "<status><description>", then "FAILED: <outputs>" and the command
+// when it failed, then what the command printed:
+//     @kb 3 40 CUDA relu.cu [9.0]
+//     FAILED: tu/ab12.o
+//     /toolchain/cuda-13.0/bin/nvcc ...
+//     relu.cu(3): error: ...
+void NinjaParser::line(std::string_view text) {
+    constexpr std::string_view kMark = "@kb ";
+    constexpr std::string_view kFailed = "FAILED: ";
+    if (text.starts_with(kMark)) {
+        in_failure_ = false;
+        const auto fields = split(text.substr(kMark.size()), ' ');
+        if (fields.size() < 3) {
+            return;
+        }
+        const auto finished = parse_unsigned(fields[0]);
+        const auto total = parse_unsigned(fields[1]);
+        if (finished && total && on_progress_) {
+            const std::size_t rest = kMark.size() + fields[0].size() + fields[1].size() + 2;
+            on_progress_(
+                {.finished = *finished, .total = *total, .what = std::string{text.substr(rest)}});
+        }
+        return;
+    }
+    if (text.starts_with(kFailed)) {
+        in_failure_ = true;
+        const std::string_view outputs = trim(text.substr(kFailed.size()));
+        failures_.push_back({.output = std::string{outputs.substr(0, outputs.find(' '))}});
+        return;
+    }
+    if (text.starts_with("ninja: ")) {
+        in_failure_ = false;
+        messages_ += std::string{text} + "\n";
+        return;
+    }
+    if (in_failure_) {
+        failures_.back().text += std::string{text} + "\n";
+    }
+}
+
+sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request) {
+    const std::string work{backend::kWorkMount};
+    sandbox::SandboxSpec spec{.mounts = request.roots,
+                              .links = {{.inside = "/bin", .target = "usr/bin"},
+                                        {.inside = "/lib", .target = "usr/lib"},
+                                        {.inside = "/lib64", .target = "usr/lib64"}},
+                              .environment = request.environment,
+                              .working_directory = work};
+    spec.mounts.push_back({.host = request.source, .inside = std::string{backend::kSourceMount}});
+    spec.mounts.push_back(
+        {.host = request.work, .inside = work, .access = sandbox::Access::read_write});
+    spec.environment["NINJA_STATUS"] = std::string{kNinjaStatus};
+    spec.environment["KB_LAUNCH_DIR"] = work + "/launch";
+    if (request.cache.empty()) {
+        spec.environment["kb_launch"] = work + "/launch/launch";
+    } else {
+        spec.mounts.push_back({.host = request.cache,
+                               .inside = std::string{backend::kCacheMount},
+                               .access = sandbox::Access::read_write});
+        spec.environment["kb_launch"] = "ccache";
+        spec.environment["CCACHE_DIR"] = std::string{backend::kCacheMount};
+        // The cache is asked first; only a miss takes memory tokens.
+        spec.environment["CCACHE_PREFIX"] = work + "/launch/launch";
+        // Roots have one fixed time, so a compiler is known by its content.
+        spec.environment["CCACHE_COMPILERCHECK"] = "content";
+        spec.environment["CCACHE_NOHASHDIR"] = "1";
+    }
+    spec.argv = {"/usr/bin/ninja",
+                 "-j",
+                 fmt::format("{}", request.jobs),
+                 "-k",
+                 request.fail_fast ? "1" : "0"};
+    spec.argv.insert(spec.argv.end(), request.targets.begin(), request.targets.end());
+    return spec;
+}
+
+Result<NinjaResult> run_ninja(const NinjaRequest& request,
+                              sys::ProcessRunner& processes,
+                              const std::function<void(const NinjaProgress&)>& on_progress) {
+    KB_TRY(sys::ProcessSpec process,
+           sandbox::confine(ninja_sandbox(request), request.level, request.tools));
+    NinjaParser parser{on_progress};
+    std::string errors;
+    process.on_output = [&](std::string_view chunk) {
+        parser.feed(chunk);
+    };
+    Result<sys::ProcessResult> ran = processes.run(process);
+    if (!ran) {
+        return std::move(ran).context("starting Ninja in the sandbox").error();
+    }
+    parser.finish();
+    NinjaResult result{.status = ran->status,
+                       .failures = parser.failures(),
+                       .messages = parser.messages(),
+                       .wall_seconds = ran->wall_seconds};
+    if (!result.status.ok() && result.failures.empty() && result.messages.empty()) {
+        result.messages = ran->err; // bubblewrap's own words
+    }
+    return result;
+}
+
+} // namespace kb::build

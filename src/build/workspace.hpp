@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/file_image.hpp"
+#include "base/result.hpp"
+#include "build/tokens.hpp"
+#include "plan/plan.hpp"
+#include "project/project.hpp"
+#include "sys/file_system.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kb::build {
+
+/// `.kernel-builder/` of a project: where a build reads and writes.
+struct Workspace {
+    sys::Path state{};
+
+    [[nodiscard]] sys::Path work() const { return state / "work"; }
+
+    [[nodiscard]] sys::Path source() const { return work() / "source"; }
+
+    [[nodiscard]] sys::Path launch() const { return work() / "launch"; }
+
+    [[nodiscard]] sys::Path scratch() const { return state / "scratch"; }
+
+    [[nodiscard]] sys::Path stage(std::string_view variant) const {
+        return state / "stage" / variant;
+    }
+
+    [[nodiscard]] sys::Path record(std::string_view variant) const {
+        return state / "record" / (std::string{variant} + ".json");
+    }
+
+    [[nodiscard]] sys::Path log(std::string_view name) const {
+        return state / "log" / (std::string{name} + ".txt");
+    }
+
+    [[nodiscard]] sys::Path peaks() const { return state / "record" / "peaks"; }
+
+    [[nodiscard]] sys::Path hashes() const { return state / "hashes"; }
+};
+
+/// Puts exactly the snapshot's sources and the scripts into the work folder, all with the fixed
+/// time. `corrupt` when a source changed since the snapshot was read. Objects of earlier runs stay:
+/// they are named by what they were made of.
+Result<void> materialise(sys::FileSystem& fs,
+                         const Workspace& workspace,
+                         const project::Project& project,
+                         const plan::SourceSnapshot& snapshot,
+                         std::span<const FileImage> scripts);
+
+/// Memory that each object of the plan took when its source was compiled last, by the same kind of
+/// compiler.
+std::map<std::string, std::uint64_t>
+read_peaks(sys::FileSystem& fs, const Workspace& workspace, const plan::Plan& plan);
+/// Remembers the peaks of a run.
+Result<void> write_peaks(sys::FileSystem& fs,
+                         const Workspace& workspace,
+                         const plan::Plan& plan,
+                         std::span<const LaunchRecord> log);
+
+} // namespace kb::build
