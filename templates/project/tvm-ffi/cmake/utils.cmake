@@ -75,7 +75,7 @@ macro(kb_check_environment)
   find_package(Python3 COMPONENTS Interpreter REQUIRED)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} -c
-      "import tvm_ffi.libinfo as i, importlib.metadata as m; print(m.version('apache-tvm-ffi'), i.find_include_path(), i.find_dlpack_include_path(), i.find_libtvm_ffi(), sep='\n')"
+      "import tvm_ffi.libinfo as i, importlib.metadata as m; print(m.version('apache-tvm-ffi'), i.find_include_path(), i.find_dlpack_include_path(), i.find_libtvm_ffi(), sep=chr(10))"
     OUTPUT_VARIABLE kb_tvm ERROR_VARIABLE kb_error RESULT_VARIABLE kb_result
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
   if(NOT kb_result EQUAL 0)
@@ -102,6 +102,7 @@ macro(kb_check_environment)
     set(CMAKE_CUDA_STANDARD ${CMAKE_CXX_STANDARD})
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_EXTENSIONS OFF)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     string(REGEX MATCH "^[0-9]+\\.[0-9]+" KB_TOOLKIT_VERSION "${CMAKE_CUDA_COMPILER_VERSION}")
@@ -141,7 +142,7 @@ macro(kb_add_extension)
     message(FATAL_ERROR "build.toml has no sources for the backend '${KB_BACKEND}'")
   endif()
   add_library(${KB_OPS} SHARED ${KB_SOURCES})
-  set_target_properties(${KB_OPS} PROPERTIES PREFIX "" SKIP_BUILD_RPATH ON INSTALL_RPATH "")
+  set_target_properties(${KB_OPS} PROPERTIES PREFIX "" DEFINE_SYMBOL "" SKIP_BUILD_RPATH ON INSTALL_RPATH "")
   target_compile_definitions(${KB_OPS} PRIVATE
     TVM_FFI_EXTENSION_NAME=${KB_OPS} ${KB_DEFINITIONS_${KB_BACKEND}})
   target_include_directories(${KB_OPS} SYSTEM PRIVATE ${KB_DEPENDENCY_INCLUDES})
