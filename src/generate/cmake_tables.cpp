@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace kb::generate {
@@ -66,6 +67,19 @@ std::string argument(std::string_view keyword,
     return text;
 }
 
+// The device code of an XPU library is made when it is linked (reference values of the format).
+constexpr std::array<std::string_view, 9> kXpuLinkFlags{
+    "-Wl,-z,noexecstack",
+    "-fsycl",
+    "--offload-compress",
+    "-foffload-fp32-prec-div",
+    "-foffload-fp32-prec-sqrt",
+    "-fsycl-targets=spir64_gen,spir64",
+    "-Xsycl-target-backend=spir64_gen",
+    "-device pvc,xe-lpg,ats-m150 -options -cl-poison-unsupported-fp64-kernels,"
+    "-cl-intel-enable-auto-large-GRF-mode,-cl-intel-greater-than-4GB-buffer-required",
+    "-fPIC"};
+
 /// "02" "0b" ... : torch's TORCH_TARGET_VERSION for a major and minor version.
 std::string target_version(const Version& version) {
     return fmt::format("0x{:02x}{:02x}000000000000", version.major(), version.minor());
@@ -77,6 +91,9 @@ std::string backend_tables(const config::Config& config, BackendId id) {
     std::string text;
     text += set_line(fmt::format("KB_DEFINITIONS_{}", name), quoted_flags(rules.definitions));
     text += set_line(fmt::format("KB_DEVICE_FLAGS_{}", name), quoted_flags(rules.device_flags));
+    if (id == BackendId::xpu) {
+        text += set_line("KB_LINK_FLAGS_xpu", quoted_flags(kXpuLinkFlags));
+    }
     const auto stable = config::stable_abi_for(config, id);
     const auto binding = stable ? backend::TorchBinding::stable : backend::TorchBinding::versioned;
     text += set_line(fmt::format("KB_TORCH_LIBRARIES_{}", name),

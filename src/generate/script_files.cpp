@@ -132,7 +132,7 @@ std::string build_script(const ScriptInput& input,
     for (const ScriptMount& mount : mounts) {
         const std::string name = shell_name(mount.place);
         defaults += fmt::format("{}={}\n", name, quote_shell(mount.directory));
-        cases += fmt::format("  {}=*) {}=${{1#*=}} ;;\n", quote_shell(mount.place), name);
+        cases += fmt::format("    {}=*) {}=${{1#*=}} ;;\n", quote_shell(mount.place), name);
         binds += fmt::format("  --ro-bind \"${}\" {} \\\n", name, quote_shell(mount.place));
     }
     std::string environment;
