@@ -43,7 +43,8 @@ FileInfo info_of(const struct stat& s) {
             .ctime_ns = s.st_ctim.tv_sec * kNano + s.st_ctim.tv_nsec,
             .device = s.st_dev,
             .inode = s.st_ino,
-            .mode = s.st_mode & 07777U};
+            .mode = s.st_mode & 07777U,
+            .links = s.st_nlink};
 }
 
 mode_t creation_mode(FileMode mode) {
@@ -345,6 +346,14 @@ public:
             return file_error(errno, "opening", directory);
         }
         return sync_fd(fd.get(), directory);
+    }
+
+    Result<void> sync_file_system(const Path& path) override {
+        KB_TRY(const auto fd, open_any(path));
+        if (::syncfs(fd.get()) != 0) {
+            return file_error(errno, "syncing", path);
+        }
+        return {};
     }
 
 private:

@@ -24,7 +24,8 @@ struct FileInfo {
     std::int64_t ctime_ns = 0;
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    std::uint32_t mode = 0; ///< Permission bits.
+    std::uint32_t mode = 0;  ///< Permission bits.
+    std::uint64_t links = 0; ///< Number of names (hard links).
 };
 
 struct DirEntry {
@@ -104,6 +105,9 @@ public:
     virtual Result<void> set_mtime(const Path& path, std::int64_t seconds) = 0;
     virtual Result<void> set_mode(const Path& path, std::uint32_t mode) = 0;
     virtual Result<void> sync_directory(const Path& directory) = 0;
+    /// Everything written so far on the file system that holds `path` (syncfs): one call instead of
+    /// an fsync for each of ten thousand files.
+    virtual Result<void> sync_file_system(const Path& path) = 0;
 };
 
 /// The real one. Stateless; usable from any thread.

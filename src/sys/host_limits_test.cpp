@@ -61,6 +61,8 @@ public:
 
     Result<void> sync_directory(const Path&) override { return none(); }
 
+    Result<void> sync_file_system(const Path&) override { return none(); }
+
 private:
     static Error none() { return Error{.code = ErrorCode::unsupported, .message = "not faked"}; }
 

@@ -124,6 +124,11 @@ public:
         return inner_.sync_directory(directory);
     }
 
+    Result<void> sync_file_system(const sys::Path& path) override {
+        KB_TRY(step("sync_file_system", path));
+        return inner_.sync_file_system(path);
+    }
+
 private:
     class FaultyOutput final : public sys::OutputFile {
     public:
