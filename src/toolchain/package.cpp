@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "toolchain/package.hpp"
+
+#include "base/text.hpp"
+#include "digest/key_file.hpp"
+
+#include <fmt/format.h>
+
+namespace kb::toolchain {
+
+using backend::Requirement;
+
+Result<std::optional<store::TreeRef>> find_tree(store::Store& store, const plan::LockEntry& entry) {
+    KB_TRY(const Requirement requirement, Requirement::parse(entry.id));
+    KB_TRY(const Provider* provider, provider_of(requirement));
+    return store.find_package(entry.id,
+                              store::package_key(entry.sha256, provider->rules(requirement)));
+}
+
+Result<store::TreeRef> add_package(store::Store& store,
+                                   const Machine& machine,
+                                   const Provider& provider,
+                                   const Requirement& requirement,
+                                   const plan::LockEntry& entry,
+                                   const sys::Path& file) {
+    const store::UnpackRules rules = provider.rules(requirement);
+    KB_TRY(const sys::Path content, store.make_temporary());
+    auto manifest = store::unpack(machine.fs, file, provider.archive, rules, content);
+    auto tree = manifest
+                    ? store.add_package(
+                          entry.id, store::package_key(entry.sha256, rules), content, *manifest)
+                    : Result<store::TreeRef>{manifest.error()};
+    if (!tree) {
+        // What cannot be removed now is swept by collection.
+        static_cast<void>(machine.fs.remove_tree(content).has_value());
+    }
+    return std::move(tree).context(fmt::format("unpacking '{}'", entry.file));
+}
+
+namespace {
+
+Result<void> write_sources(sys::FileSystem& fs,
+                           const std::vector<FileImage>& sources,
+                           const sys::Path& directory) {
+    for (const FileImage& source : sources) {
+        const sys::Path path = directory / source.path.text();
+        KB_TRY(fs.make_directories(path.parent_path()));
+        KB_TRY(fs.write_scratch(path, source.content, source.mode));
+    }
+    return {};
+}
+
+Result<void> run_confined(const sys::Path& work,
+                          const store::TreeRef& compiler,
+                          const Machine& machine,
+                          const Confinement& confinement) {
+    const sandbox::SandboxSpec spec{
+        .mounts = {{.host = compiler.path, .inside = "/usr"},
+                   {.host = work, .inside = "/work", .access = sandbox::Access::read_write}},
+        .links = {{.inside = "/bin", .target = "usr/bin"},
+                  {.inside = "/lib", .target = "usr/lib"},
+                  {.inside = "/lib64", .target = "usr/lib64"}},
+        .environment = {{"PATH", "/usr/bin"},
+                        {"HOME", "/home"},
+                        {"LC_ALL", "C"},
+                        {"TMPDIR", "/tmp"},
+                        {"TZ", "UTC"},
+                        {"SOURCE_DATE_EPOCH", std::to_string(store::kFixedTime)}},
+        .working_directory = "/work",
+        .argv = {"/usr/bin/sh", "make.sh"}};
+    if (!sandbox::has_fixed_paths(confinement.level)) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message = fmt::format("link stubs are made by the pinned compiler, which "
+                                            "needs fixed paths: sandbox level '{}' has none",
+                                            sandbox::to_text(confinement.level))};
+    }
+    KB_TRY(const sys::ProcessSpec process,
+           sandbox::confine(spec, confinement.level, confinement.tools));
+    KB_TRY(const sys::ProcessResult result, machine.processes.run(process));
+    if (result.status.kind == sys::ExitStatus::Kind::interrupted) {
+        return Error{.code = ErrorCode::cancelled, .message = "interrupted"};
+    }
+    if (!result.status.ok()) {
+        return Error{.code = ErrorCode::internal,
+                     .message = fmt::format("the pinned compiler failed ({}): {}",
+                                            result.status.to_text(),
+                                            escape_control(trim(result.err)))};
+    }
+    return {};
+}
+
+Result<store::TreeRef> make_tree(std::string_view id,
+                                 const digest::Digest& key,
+                                 const std::vector<FileImage>& sources,
+                                 const store::TreeRef& compiler,
+                                 store::Store& store,
+                                 const Machine& machine,
+                                 const Confinement& confinement,
+                                 const sys::Path& work) {
+    KB_TRY(write_sources(machine.fs, sources, work));
+    KB_TRY(run_confined(work, compiler, machine, confinement));
+    KB_TRY(const store::FileManifest manifest, store.read_manifest(work / "out"));
+    return store.add_package(id, key, work / "out", manifest);
+}
+
+} // namespace
+
+Result<store::TreeRef> generate_tree(std::string_view id,
+                                     const std::vector<FileImage>& sources,
+                                     const store::TreeRef& compiler,
+                                     store::Store& store,
+                                     const Machine& machine,
+                                     const Confinement& confinement) {
+    digest::KeyFile recipe;
+    recipe.set("compiler", compiler.digest.hex());
+    for (const FileImage& source : sources) {
+        recipe.set("source." + source.path.text(), digest::sha256(source.content).hex());
+    }
+    const digest::Digest key = recipe.digest();
+    KB_TRY(const auto first_look, store.find_package(id, key));
+    if (first_look) {
+        return *first_look;
+    }
+    KB_TRY(const auto held, store.lock(fmt::format("generate-{}", id)));
+    KB_TRY(const auto there, store.find_package(id, key));
+    if (there) {
+        return *there;
+    }
+    KB_TRY(const sys::Path work, store.make_temporary());
+    auto tree = make_tree(id, key, sources, compiler, store, machine, confinement, work);
+    static_cast<void>(machine.fs.remove_tree(work).has_value());
+    return std::move(tree).context(fmt::format("making '{}'", id));
+}
+
+} // namespace kb::toolchain

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "store/blob_store.hpp"
+#include "sys/environment.hpp"
+#include "toolchain/provider.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace kb::toolchain {
+namespace {
+
+using backend::Requirement;
+
+/// Wheels that hold one part of a CUDA toolkit in one merged folder.
+constexpr std::string_view kCudaPrefix = "nvidia-";
+
+/// Name, version and tags of a wheel, from its file name.
+struct WheelName {
+    std::string distribution{};
+    std::string version{};
+    std::string python{};
+    std::string abi{};
+    std::vector<std::string> platforms{};
+};
+
+/// "torch-2.11.0-cp312-cp312-manylinux_2_28_x86_64.whl"; a build tag may stand after the version.
+Result<WheelName> parse_wheel_name(std::string_view file) {
+    const auto parts = split(file.substr(0, file.rfind(".whl")), '-');
+    if (!file.ends_with(".whl") || parts.size() < 5 || parts.size() > 6) {
+        return Error{.code = ErrorCode::corrupt,
+                     .message = fmt::format("'{}' is not the name of a wheel", file)};
+    }
+    WheelName out{.distribution = std::string{parts[0]},
+                  .version = std::string{parts[1]},
+                  .python = std::string{parts[parts.size() - 3]},
+                  .abi = std::string{parts[parts.size() - 2]}};
+    for (const std::string_view platform : split(parts.back(), '.')) {
+        out.platforms.emplace_back(platform);
+    }
+    return out;
+}
+
+/// The Python whose wheels are taken. Headers are the same for every Python; one is chosen so that
+/// every machine pins the same file.
+constexpr std::string_view kPython = "3.12";
+constexpr std::string_view kPythonAbi = "cp312";
+
+std::vector<std::string> platform_tags(const backend::Platform& platform) {
+    const std::string cpu{backend::to_text(platform.cpu)};
+    std::vector<std::string> tags;
+    for (const std::string_view policy : {"manylinux_2_28_",
+                                          "manylinux_2_17_",
+                                          "manylinux2014_",
+                                          "manylinux_2_12_",
+                                          "manylinux2010_",
+                                          "manylinux_2_5_",
+                                          "manylinux1_"}) {
+        tags.push_back(std::string{policy} + cpu);
+    }
+    return tags;
+}
+
+Result<std::vector<std::string>> pip_program(const Machine& machine) {
+    const std::string path = sys::lookup(machine.environment, "PATH").value_or("/usr/bin:/bin");
+    for (const std::string_view name : {"pip3", "pip"}) {
+        if (const auto found = sys::find_program(name, path)) {
+            return std::vector<std::string>{found->string()};
+        }
+    }
+    if (const auto python = sys::find_program("python3", path)) {
+        return std::vector<std::string>{python->string(), "-m", "pip"};
+    }
+    return Error{.code = ErrorCode::not_found,
+                 .message = "no program 'pip3', 'pip' or 'python3' in PATH, one of which fetches "
+                            "wheels: install pip, or give a directory of files with --from"};
+}
+
+Error pip_failure(std::string_view what, const sys::ProcessResult& result) {
+    std::string last;
+    for (const std::string_view line : split(result.err, '\n')) {
+        if (line.starts_with("ERROR:")) {
+            last = trim(line.substr(6));
+            break; // the first one names the cause
+        }
+    }
+    const bool unknown = last.find("No matching distribution") != std::string::npos ||
+                         last.find("Could not find a version") != std::string::npos;
+    return {.code = unknown ? ErrorCode::not_found : ErrorCode::transient,
+            .message = fmt::format(
+                "pip could not fetch '{}' ({}): {}; check the network and pip's index "
+                "configuration, or give a directory of files with --from",
+                what,
+                result.status.to_text(),
+                last.empty() ? escape_control(trim(result.err)) : escape_control(last))};
+}
+
+Result<void> pip_download(const Machine& machine,
+                          const std::string& name,
+                          const std::string& version,
+                          const std::vector<std::string>& tags,
+                          const sys::Path& directory) {
+    KB_TRY(std::vector<std::string> argv, pip_program(machine));
+    argv.insert(argv.end(),
+                {"download",
+                 "-q",
+                 "--no-input",
+                 "--disable-pip-version-check",
+                 "--no-deps",
+                 "--only-binary=:all:",
+                 "--implementation",
+                 "cp",
+                 "--python-version",
+                 std::string{kPython},
+                 "--abi",
+                 std::string{kPythonAbi},
+                 "--abi",
+                 "abi3",
+                 "--abi",
+                 "none"});
+    for (const std::string& tag : tags) {
+        argv.insert(argv.end(), {"--platform", tag});
+    }
+    argv.insert(argv.end(), {"-d", directory.string(), name + "==" + version});
+    KB_TRY(const sys::ProcessResult result, run_tool(machine, std::move(argv), directory));
+    if (!result.status.ok()) {
+        return pip_failure(name + "==" + version, result);
+    }
+    return {};
+}
+
+Result<void> download(std::span<const plan::LockEntry> entries,
+                      const sys::Path& directory,
+                      const Machine& machine) {
+    for (const plan::LockEntry& entry : entries) {
+        KB_TRY(const WheelName wheel, parse_wheel_name(entry.file));
+        KB_TRY(const Requirement requirement, Requirement::parse(entry.id));
+        KB_TRY(pip_download(
+            machine, requirement.name, requirement.version, wheel.platforms, directory));
+        if (!sys::exists(machine.fs, directory / entry.file)) {
+            return Error{.code = ErrorCode::not_found,
+                         .message = fmt::format(
+                             "pip fetched another file than '{}' for '{}'; run 'kernel-builder "
+                             "lock --update' to pin what is served now",
+                             entry.file,
+                             entry.id)};
+        }
+    }
+    return {};
+}
+
+/// The one wheel for the requirement in a directory, if it is there.
+std::optional<std::string> find_wheel(const Machine& machine,
+                                      const sys::Path& directory,
+                                      const Requirement& requirement,
+                                      const std::vector<std::string>& tags) {
+    const auto files = machine.fs.list(directory);
+    if (!files) {
+        return std::nullopt;
+    }
+    const std::string name = replace_all(requirement.name, "-", "_");
+    std::optional<std::string> found;
+    for (const sys::DirEntry& file : *files) {
+        const auto wheel = parse_wheel_name(file.name);
+        if (!wheel || wheel->distribution != name || wheel->version != requirement.version ||
+            (wheel->abi != kPythonAbi && wheel->abi != "none" && wheel->abi != "abi3")) {
+            continue;
+        }
+        const bool fits = std::ranges::any_of(wheel->platforms, [&](const std::string& tag) {
+            return tag == "any" || std::ranges::find(tags, tag) != tags.end();
+        });
+        if (fits) {
+            found = file.name; // the last by name: the highest build tag
+        }
+    }
+    return found;
+}
+
+Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
+                                             const backend::Platform& platform,
+                                             const Machine& machine,
+                                             const FetchOptions& options) {
+    const std::vector<std::string> tags = platform_tags(platform);
+    sys::Path directory = options.from.value_or("");
+    std::optional<std::string> file;
+    if (options.from) {
+        file = find_wheel(machine, directory, requirement, tags);
+    }
+    sys::Path temporary;
+    if (!file && options.network == Network::allowed) {
+        const std::string base = sys::lookup(machine.environment, "TMPDIR").value_or("/tmp");
+        temporary = sys::Path{base} / ("kernel-builder-lock-" + store::unique_name());
+        directory = options.export_to.value_or(temporary);
+        KB_TRY(machine.fs.make_directories(directory));
+        const auto fetched =
+            pip_download(machine, requirement.name, requirement.version, tags, directory);
+        if (!fetched) {
+            static_cast<void>(machine.fs.remove_tree(temporary).has_value());
+            return fetched.error();
+        }
+        file = find_wheel(machine, directory, requirement, tags);
+    }
+    if (!file) {
+        return Error{.code = ErrorCode::not_found,
+                     .message = fmt::format(
+                         "no wheel for '{}' on {}", requirement.id(), backend::to_text(platform))};
+    }
+    const auto blob = store::hash_file(machine.fs, directory / *file);
+    if (!temporary.empty()) {
+        static_cast<void>(machine.fs.remove_tree(temporary).has_value());
+    }
+    if (!blob) {
+        return blob.error();
+    }
+    plan::LockEntry entry{.id = requirement.id(),
+                          .file = *file,
+                          .platform = backend::to_text(platform),
+                          .size = blob->size,
+                          .sha256 = blob->digest};
+    if (file->ends_with("-any.whl")) {
+        entry.platform = "any";
+    }
+    if (!requirement.slice.empty()) {
+        entry.slice = plan::LockSlice{.name = requirement.slice};
+    }
+    return std::vector{std::move(entry)};
+}
+
+store::UnpackRules rules(const Requirement& requirement) {
+    if (requirement.name.starts_with(kCudaPrefix)) {
+        const std::string root = fmt::format(
+            "nvidia/cu{}/", requirement.version.substr(0, requirement.version.find('.')));
+        return {.keep = {{root + "lib/cmake/", std::nullopt},
+                         {root + "bin/", "bin/"},
+                         {root + "include/", "include/"},
+                         {root + "lib/", "lib/"},
+                         {root + "nvvm/", "nvvm/"}},
+                .executable = {"bin/", "nvvm/bin/"}};
+    }
+    // "tvm_ffi" for "apache-tvm-ffi": the package is not always called like its distribution.
+    const std::string package = requirement.name == "apache-tvm-ffi" ? "tvm_ffi" : requirement.name;
+    const std::string record = fmt::format(
+        "{}-{}.dist-info/RECORD", replace_all(requirement.name, "-", "_"), requirement.version);
+    return {.keep = {{package + "/include/", "include/"},
+                     {package + "/3rdparty/dlpack/include/", "include/"},
+                     {package + "/version.py", "version.py"},
+                     {record, "RECORD"}}};
+}
+
+std::string refusal(const Requirement& requirement) {
+    const bool cuda = requirement.name.starts_with(kCudaPrefix) && requirement.slice.empty();
+    const bool headers = requirement.slice == "include";
+    return cuda || headers ? std::string{}
+                           : fmt::format("wheels have no slice '{}'", requirement.slice);
+}
+
+} // namespace
+
+Provider wheel_provider() {
+    return {.name = "wheel",
+            .refusal = refusal,
+            .resolve = resolve,
+            .download = download,
+            .archive = store::ArchiveKind::zip,
+            .rules = rules};
+}
+
+} // namespace kb::toolchain
