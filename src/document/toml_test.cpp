@@ -114,6 +114,18 @@ TEST_CASE("a syntax error is one diagnostic at its place", "[document][toml]") {
     CHECK(d.message.starts_with("this is not valid TOML: "));
 }
 
+TEST_CASE("characters other than ASCII stand in strings and comments only", "[document][toml]") {
+    for (const std::string_view text :
+         {"ü = 1", "[kernel.ü]", "a =\u00a01", "a = 1 \uFC66", "\uFEFE"}) {
+        CAPTURE(text);
+        CHECK(bad(text).message == "this is not valid TOML: characters other than ASCII stand in "
+                                   "strings and comments only, a key has to be in quotes");
+    }
+    CHECK(bad("ab = 'ä'\n  ü = 1").span.column == 3);
+    CHECK(json(good("\xEF\xBB\xBF'ü' = 'ä' # ö\n\"ß\" = \"\"\"\n€ \\\n ü\"\"\"\nq = ''' ''ü'''")) ==
+          R"({"ü":"ä","ß":"€ ü","q":" ''ü"})");
+}
+
 TEST_CASE("depth is bounded however it is written", "[document][toml]") {
     const auto times = [](std::string_view piece, std::size_t n) {
         std::string out;

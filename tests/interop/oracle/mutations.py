@@ -136,7 +136,7 @@ def per_sample(random_, name, lines):
 
 def flipped(random_, content):
     data = bytearray(content)
-    kind = random_.randrange(4)
+    kind = random_.randrange(5)
     at = random_.randrange(len(data))
     if kind == 0:
         data[at] ^= 1 << random_.randrange(8)
@@ -144,6 +144,8 @@ def flipped(random_, content):
         del data[at]
     elif kind == 2:
         data.insert(at, random_.randrange(256))
+    elif kind == 3:
+        data[at:at] = random_.choice("\u00fc\u00a0\u3000\ufeff\u2028\u200b\u20ac").encode("utf8")
     else:
         data[at] = random_.choice(b'"\'[]{}=.,#\n\r\t \\-_0aZ\x00\x7f\x80\xff')
     return bytes(data)
