@@ -111,7 +111,7 @@ def explain(ours, reference, rows):
 def judge_all(driver, paths):
     lines = "".join(f"{p}\n" for p in paths)
     done = subprocess.run([driver], input=lines, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def same(ours, reference):
