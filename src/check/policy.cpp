@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 #include "check_data_files.hpp"
 
-#include <algorithm>
 #include <unordered_map>
 
 namespace kb::check {
@@ -15,18 +14,29 @@ namespace {
 using Row = std::vector<std::string_view>;
 using Added = std::unordered_map<std::string_view, Version>;
 
+using Tables = std::unordered_map<std::string_view, std::vector<Row>>;
+
+Tables read_tables() {
+    Tables out;
+    for (const EmbeddedFile& file : data::embedded_files()) {
+        std::vector<Row>& rows = out[file.path];
+        for (const std::string_view line : split(file.content, '\n')) {
+            if (!line.empty() && !line.starts_with('#')) {
+                rows.push_back(split(line, '\t'));
+            }
+        }
+    }
+    return out;
+}
+
 /// Calls `visit` with the columns of each line that is no comment.
 template <typename Visit>
 void for_each_row(std::string_view file_name, std::size_t columns, Visit visit) {
-    const auto files = data::embedded_files();
-    const auto file = std::ranges::find(files, file_name, &EmbeddedFile::path);
-    KB_ASSERT(file != files.end(), "the policy data is compiled in");
-    for (const std::string_view line : split(file->content, '\n')) {
-        if (line.empty() || line.starts_with('#')) {
-            continue;
-        }
-        Row row = split(line, '\t');
-        row.resize(columns); // empty last columns may be cut off
+    static const Tables kTables = read_tables();
+    const auto table = kTables.find(file_name);
+    KB_ASSERT(table != kTables.end(), "the policy data is compiled in");
+    for (const Row& row : table->second) {
+        KB_ASSERT(row.size() >= columns, "rows of the policy data have all columns");
         visit(row);
     }
 }

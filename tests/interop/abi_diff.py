@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 
-PINS = {"kernel-abi-check": "0.14.1", "kernels": "0.17.2"}
+PINS = {"kernel-abi-check": "0.14.1", "kernels": "0.17.2", "jsonschema": "4.26.0"}
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 POLICY, PYTHON = "manylinux_2_28", "3.9"
 CHECKS = ("manylinux", "python-abi")
 SOURCES = {
@@ -52,10 +53,20 @@ def expect(what, ok, detail=""):
         print(f"FAILED: {what} {detail}")
 
 
+def validate(what, schema, document):
+    import jsonschema
+    schema = json.loads((ROOT / "schemas" / schema).read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    errors = [e.message for e in jsonschema.Draft202012Validator(schema).iter_errors(document)]
+    expect(f"{what} validates", not errors, f"{errors}")
+
+
 def ours(tool, library):
     done = subprocess.run([tool, "check-abi", "--json", "-m", POLICY, "-p", PYTHON, library],
                           capture_output=True, text=True)
-    report = json.loads(done.stdout)["variants"][0]
+    document = json.loads(done.stdout)
+    validate(f"report on {library.name}", "report.schema.json", document)
+    report = document["variants"][0]
     unseen = [v for v in report["verdicts"] if v["outcome"] == "not-checked"]
     assert not unseen, unseen
     return {c: {f["subject"] for f in report["findings"] if f["check"] == c} for c in CHECKS}
@@ -115,6 +126,7 @@ def compare_packages(tool, rust, work):
         "provenance": {"kernel-builder": {"version": "0.1.0", "commit": "a" * 40, "dirty": False}}}))
     subprocess.run([tool, "hash", work], check=True, stdout=subprocess.DEVNULL)
     text = (variant / "metadata.json").read_bytes()
+    validate("metadata", "metadata.schema.json", json.loads(text))
     expect("unknown keys are kept", json.loads(text)["unknown"] == {"kept": True})
     metadata = rust.Metadata.from_bytes(text)
     expect("the reference reads our metadata", str(metadata.name) == "my-kernel" and metadata.version == 1,

@@ -5,9 +5,9 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 tool=$1 venv=$2
-packages=(kernels==0.17.2 kernel-abi-check==0.14.1)
+packages=(kernels==0.17.2 kernel-abi-check==0.14.1 jsonschema==4.26.0)
 exec 9>"$venv.lock"; flock 9
-if ! "$venv/bin/python" -c 'import kernel_abi_check, kernels' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import jsonschema, kernel_abi_check, kernels' 2>/dev/null; then
   python3 -m venv "$venv"
   "$venv/bin/pip" install -q --disable-pip-version-check --only-binary=:all: "${packages[@]}" >&2
 fi
