@@ -244,7 +244,6 @@ store::UnpackRules rules(const Requirement& requirement) {
     const std::string record = fmt::format(
         "{}-{}.dist-info/RECORD", replace_all(requirement.name, "-", "_"), requirement.version);
     return {.keep = {{package + "/include/", "include/"},
-                     {package + "/3rdparty/dlpack/include/", "include/"},
                      {package + "/version.py", "version.py"},
                      {record, "RECORD"}}};
 }
