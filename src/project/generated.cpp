@@ -157,28 +157,4 @@ Result<GeneratedReport> write_generated(sys::FileSystem& fs,
     return decision.report;
 }
 
-Result<void> write_new_files(sys::FileSystem& fs,
-                             const sys::Path& root,
-                             std::span<const FileImage> images,
-                             Force force) {
-    std::vector<std::string> existing;
-    for (const FileImage& image : images) {
-        if (sys::exists(fs, root / image.path.text())) {
-            existing.push_back(image.path.text());
-        }
-    }
-    if (!existing.empty() && force == Force::no) {
-        return Error{.code = ErrorCode::denied,
-                     .message = fmt::format(
-                         "{} already there, nothing was written: {}; --overwrite replaces them",
-                         counted(existing.size(), "file") + (existing.size() == 1 ? " is" : " are"),
-                         quoted_list(existing))};
-    }
-    for (const FileImage& image : images) {
-        KB_TRY(fs.make_directories((root / image.path.text()).parent_path()));
-        KB_TRY(fs.write_atomic(root / image.path.text(), image.content, image.mode));
-    }
-    return {};
-}
-
 } // namespace kb::project

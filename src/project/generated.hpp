@@ -36,11 +36,4 @@ Result<GeneratedReport> write_generated(sys::FileSystem& fs,
                                         Force force,
                                         DryRun dry_run);
 
-/// Writes a new project: all or nothing. The error lists every file that is already there, unless
-/// forced.
-Result<void> write_new_files(sys::FileSystem& fs,
-                             const sys::Path& root,
-                             std::span<const FileImage> images,
-                             Force force);
-
 } // namespace kb::project

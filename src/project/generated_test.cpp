@@ -79,24 +79,5 @@ TEST_CASE("a link in the place of a generated file is not followed", "[project][
     CHECK(test::read_text(world.dir / "victim") == "precious");
 }
 
-TEST_CASE("a new project is written whole or not at all", "[project][generated]") {
-    World world;
-    test::write_text(world.dir / "b", "there");
-    const Result<void> refused =
-        write_new_files(world.fs,
-                        world.dir.path(),
-                        std::vector<FileImage>{image("a", "1"), image("b", "1")},
-                        Force::no);
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().message ==
-          "1 file is already there, nothing was written: 'b'; --overwrite replaces them");
-    CHECK_FALSE(std::filesystem::exists(world.dir / "a"));
-    CHECK(write_new_files(world.fs,
-                          world.dir.path(),
-                          std::vector<FileImage>{image("a", "1"), image("b", "1")},
-                          Force::yes));
-    CHECK(test::read_text(world.dir / "b") == "1");
-}
-
 } // namespace
 } // namespace kb::project

@@ -12,6 +12,7 @@ namespace kb::cli {
 std::unique_ptr<Command> make_check_abi();
 std::unique_ptr<Command> make_check_builds();
 std::unique_ptr<Command> make_hash();
+std::unique_ptr<Command> make_init();
 std::unique_ptr<Command> make_verify();
 
 } // namespace kb::cli
