@@ -219,11 +219,14 @@ class Recorder:
         outcome, text = report.outcome, ""
         if outcome == "skipped" and "budget used up" in str(report.longrepr):
             outcome = "not run"
+        elif outcome == "skipped":
+            text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
         elif outcome != "passed":
             text = str(report.longrepr)[-2000:]
         self.count[outcome] += 1
-        self.file.write(json.dumps({"case": report.nodeid.split("::")[-1], "outcome": outcome,
-                                    "seconds": round(report.duration, 4), "text": text}) + "\n")
+        line = {"case": report.nodeid.split("::")[-1], "outcome": outcome,
+                "seconds": round(report.duration, 4)}
+        self.file.write(json.dumps({**line, "text": text} if text else line) + "\n")
         self.file.flush()
 
 
@@ -243,7 +246,8 @@ def test(project, variant, args, out):
     summary = f"{c['passed']} passed, {c['failed']} failed, {c['skipped']} skipped"
     if c["not run"]:
         summary += f", {c['not run']} not run (budget)"
-    (out / "test-machine.json").write_text(json.dumps({**head, "result": c}, indent=2) + "\n")
+    (out / "test-machine.json").write_text(json.dumps({**head, "result": c,
+                                                       "date": time.strftime("%Y-%m-%d", time.gmtime())}, indent=2) + "\n")
     print(f"{project.name}: {summary}")
     return 1 if c["failed"] or status not in (0, 5) else 0
 

@@ -48,67 +48,98 @@ struct Strides {
     std::int64_t head;
 };
 
+// Packed sequences: batch + 1 offsets each, in rows. Both null: sequences of one length.
+struct Offsets {
+    const std::int32_t* q;
+    const std::int32_t* k;
+};
+
 struct Buffers {
     const void* q;
     const void* k;
     const void* v;
     void* out;
-    float* lse;                    // [batch, heads, seqlen_q], packed: [heads, total_q]
-    const std::int32_t* seqlens_q; // packed: batch + 1 offsets of the sequences; else null
-    const std::int32_t* seqlens_k;
+    float* lse; // [batch, heads, seqlen_q], packed: [heads, total_q]
+    Offsets offsets;
     Strides q_strides, k_strides, v_strides, out_strides;
+};
+
+struct BackwardBuffers {
+    const void* q;
+    const void* k;
+    const void* v;
+    const void* out;
+    const void* grad_out;
+    const float* lse;
+    float* delta; // workspace like lse
+    void* grad_q;
+    void* grad_k;
+    void* grad_v;
+    Offsets offsets;
+    Strides q_strides, k_strides, v_strides, out_strides, grad_out_strides;
+    Strides grad_q_strides, grad_k_strides, grad_v_strides;
 };
 
 // One sequence of the batch: where it begins and how long it is.
 struct Sequence {
-    std::int64_t q_offset, k_offset, v_offset, out_offset; // elements
-    std::int64_t q_length, k_length;
-    std::int64_t lse_offset; // of head 0
+    std::int64_t batch;
+    std::int64_t q_first; // rows before it in a packed tensor
+    std::int64_t k_first;
+    std::int64_t q_length;
+    std::int64_t k_length;
+    std::int64_t lse_first; // of head 0
     std::int64_t lse_head_stride;
 };
 
 ATTENTION_INLINE Sequence sequence_of(const Problem& problem,
-                                      const Buffers& buffers,
+                                      const Offsets& offsets,
                                       std::int64_t batch) {
     Sequence s{};
-    if (buffers.seqlens_q == nullptr) {
-        s.q_offset = batch * buffers.q_strides.batch;
-        s.out_offset = batch * buffers.out_strides.batch;
+    s.batch = batch;
+    if (offsets.q == nullptr) {
         s.q_length = problem.max_seqlen_q;
-        s.lse_offset = batch * problem.heads * problem.max_seqlen_q;
+        s.k_length = problem.max_seqlen_k;
+        s.lse_first = batch * problem.heads * problem.max_seqlen_q;
         s.lse_head_stride = problem.max_seqlen_q;
     } else {
-        const std::int64_t first = buffers.seqlens_q[batch];
-        s.q_offset = first * buffers.q_strides.row;
-        s.out_offset = first * buffers.out_strides.row;
-        s.q_length = buffers.seqlens_q[batch + 1] - first;
-        s.lse_offset = first;
+        s.q_first = offsets.q[batch];
+        s.k_first = offsets.k[batch];
+        s.q_length = offsets.q[batch + 1] - s.q_first;
+        s.k_length = offsets.k[batch + 1] - s.k_first;
+        s.lse_first = s.q_first;
         s.lse_head_stride = problem.total_q;
-    }
-    if (buffers.seqlens_k == nullptr) {
-        s.k_offset = batch * buffers.k_strides.batch;
-        s.v_offset = batch * buffers.v_strides.batch;
-        s.k_length = problem.max_seqlen_k;
-    } else {
-        const std::int64_t first = buffers.seqlens_k[batch];
-        s.k_offset = first * buffers.k_strides.row;
-        s.v_offset = first * buffers.v_strides.row;
-        s.k_length = buffers.seqlens_k[batch + 1] - first;
     }
     return s;
 }
 
-// The keys that query `row` sees: [begin, end), empty if end <= begin.
-struct KeyRange {
+// The element at which the rows of `head` begin, in a tensor of queries or of keys. A packed
+// tensor's batch stride is 0, another's first row is 0.
+ATTENTION_INLINE std::int64_t
+queries_at(const Sequence& s, const Strides& strides, std::int64_t head) {
+    return s.batch * strides.batch + s.q_first * strides.row + head * strides.head;
+}
+
+ATTENTION_INLINE std::int64_t
+keys_at(const Sequence& s, const Strides& strides, std::int64_t head) {
+    return s.batch * strides.batch + s.k_first * strides.row + head * strides.head;
+}
+
+ATTENTION_INLINE std::int64_t statistics_at(const Sequence& s, std::int64_t head) {
+    return s.lse_first + head * s.lse_head_stride;
+}
+
+// [begin, end), empty if end <= begin.
+struct Range {
     std::int64_t begin;
     std::int64_t end;
 };
 
-ATTENTION_INLINE KeyRange visible_keys(const Problem& problem,
-                                       const Sequence& sequence,
-                                       std::int64_t row) {
+// The keys that query `row` sees.
+ATTENTION_INLINE Range visible_keys(const Problem& problem,
+                                    const Sequence& sequence,
+                                    std::int64_t row) {
     const std::int64_t level = row + sequence.k_length - sequence.q_length;
-    KeyRange range{0, sequence.k_length};
+    Range range{0, sequence.k_length};
     if (problem.window_left >= 0 && level - problem.window_left > range.begin) {
         range.begin = level - problem.window_left;
     }
@@ -118,15 +149,46 @@ ATTENTION_INLINE KeyRange visible_keys(const Problem& problem,
     return range;
 }
 
-// CPU: work items [begin, end) of batch * heads * max_seqlen_q, one query each. Safe to call from
-// many threads on disjoint ranges.
+// The queries that see `key`: the same condition, solved for the query.
+ATTENTION_INLINE Range visible_queries(const Problem& problem,
+                                       const Sequence& sequence,
+                                       std::int64_t key) {
+    const std::int64_t level = key + sequence.q_length - sequence.k_length;
+    Range range{0, sequence.q_length};
+    if (problem.window_right >= 0 && level - problem.window_right > range.begin) {
+        range.begin = level - problem.window_right;
+    }
+    if (problem.window_left >= 0 && level + problem.window_left + 1 < range.end) {
+        range.end = level + problem.window_left + 1;
+    }
+    return range;
+}
+
+// The gradients, with p_ij = exp(s_ij - lse_i) and delta_i = dot(grad_out_i, out_i):
+//   grad_v_j = sum_i p_ij grad_out_i
+//   ds_ij    = p_ij (dot(grad_out_i, v_j) - delta_i) [times 1 - (s_ij / softcap)^2]
+//   grad_q_i = scale sum_j ds_ij k_j;   grad_k_j = scale sum_i ds_ij q_i
+// Keys of one head gather from all query heads that read it.
+
+// CPU: work items [begin, end), safe to call from many threads on disjoint ranges.
+//   forward_cpu, backward_queries_cpu (grad_q, delta): batch * heads * max_seqlen_q queries
+//   backward_keys_cpu (grad_k, grad_v; after all queries): batch * heads_kv * max_seqlen_k keys
 void forward_cpu(const Problem& problem,
                  const Buffers& buffers,
                  std::int64_t begin,
                  std::int64_t end);
+void backward_queries_cpu(const Problem& problem,
+                          const BackwardBuffers& buffers,
+                          std::int64_t begin,
+                          std::int64_t end);
+void backward_keys_cpu(const Problem& problem,
+                       const BackwardBuffers& buffers,
+                       std::int64_t begin,
+                       std::int64_t end);
 
 // CUDA: enqueues on `stream` (a cudaStream_t) of the current device. Returns nullptr, or the
 // text of the launch error.
 const char* forward_cuda(const Problem& problem, const Buffers& buffers, void* stream);
+const char* backward_cuda(const Problem& problem, const BackwardBuffers& buffers, void* stream);
 
 } // namespace attention

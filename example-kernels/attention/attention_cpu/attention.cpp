@@ -15,21 +15,45 @@
 namespace attention {
 namespace {
 
+using Row = std::array<float, kMaxHeadDim>;
+
+// Row `row` of the tensor whose rows for this sequence and head begin at element `first`.
 template <typename Number>
 void load_row(const void* base,
-              std::int64_t offset,
+              std::int64_t first,
+              const Strides& strides,
+              std::int64_t row,
               std::int64_t count,
-              std::array<float, kMaxHeadDim>& out) {
-    const auto* source = static_cast<const typename Number::Storage*>(base) + offset;
+              Row& out) {
+    const auto* source =
+        static_cast<const typename Number::Storage*>(base) + first + row * strides.row;
     for (std::int64_t i = 0; i < count; ++i) {
         out[static_cast<std::size_t>(i)] = Number::widen(source[i]);
     }
 }
 
+template <typename Number>
+void store_row(void* base,
+               std::int64_t first,
+               const Strides& strides,
+               std::int64_t row,
+               std::int64_t count,
+               const Row& value,
+               float factor) {
+    auto* target = static_cast<typename Number::Storage*>(base) + first + row * strides.row;
+    for (std::int64_t i = 0; i < count; ++i) {
+        target[i] = Number::narrow(value[static_cast<std::size_t>(i)] * factor);
+    }
+}
+
+void add_scaled(Row& sum, float factor, const Row& value, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        sum[i] += factor * value[i];
+    }
+}
+
 // Eight interleaved sums, so that the compiler can use vector registers.
-float dot(const std::array<float, kMaxHeadDim>& a,
-          const std::array<float, kMaxHeadDim>& b,
-          std::size_t count) {
+float dot(const Row& a, const Row& b, std::size_t count) {
     constexpr std::size_t kLanes = 8;
     std::array<float, kLanes> lanes{};
     std::size_t i = 0;
@@ -48,77 +72,187 @@ float dot(const std::array<float, kMaxHeadDim>& a,
     return total;
 }
 
+float score(const Problem& problem, float product) {
+    const float s = problem.scale * product;
+    return problem.softcap > 0.0F ? problem.softcap * std::tanh(s / problem.softcap) : s;
+}
+
 template <typename Number>
 void forward_query(const Problem& problem,
-                   const Buffers& buffers,
+                   const Buffers& b,
                    const Sequence& sequence,
                    std::int64_t head,
                    std::int64_t row,
-                   std::vector<float>& score) {
-    using Row = std::array<float, kMaxHeadDim>;
+                   std::vector<float>& scores) {
     const std::int64_t head_kv = head / (problem.heads / problem.heads_kv);
-    const KeyRange keys = visible_keys(problem, sequence, row);
+    const std::int64_t k_first = keys_at(sequence, b.k_strides, head_kv);
+    const std::int64_t v_first = keys_at(sequence, b.v_strides, head_kv);
+    const Range keys = visible_keys(problem, sequence, row);
     const auto dim = static_cast<std::size_t>(problem.head_dim);
 
     Row q{};
     Row other{};
-    load_row<Number>(buffers.q,
-                     sequence.q_offset + row * buffers.q_strides.row +
-                         head * buffers.q_strides.head,
-                     problem.head_dim,
-                     q);
-    score.clear();
+    load_row<Number>(
+        b.q, queries_at(sequence, b.q_strides, head), b.q_strides, row, problem.head_dim, q);
+    scores.clear();
     float highest = -std::numeric_limits<float>::infinity();
     for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-        load_row<Number>(buffers.k,
-                         sequence.k_offset + key * buffers.k_strides.row +
-                             head_kv * buffers.k_strides.head,
-                         problem.head_dim,
-                         other);
-        float s = problem.scale * dot(q, other, dim);
-        if (problem.softcap > 0.0F) {
-            s = problem.softcap * std::tanh(s / problem.softcap);
-        }
-        score.push_back(s);
-        highest = std::max(highest, s);
+        load_row<Number>(b.k, k_first, b.k_strides, key, problem.head_dim, other);
+        scores.push_back(score(problem, dot(q, other, dim)));
+        highest = std::max(highest, scores.back());
     }
 
     Row sum{};
     float total = 0.0F;
     for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-        const float p = std::exp(score[static_cast<std::size_t>(key - keys.begin)] - highest);
+        const float p = std::exp(scores[static_cast<std::size_t>(key - keys.begin)] - highest);
         total += p;
-        load_row<Number>(buffers.v,
-                         sequence.v_offset + key * buffers.v_strides.row +
-                             head_kv * buffers.v_strides.head,
-                         problem.head_dim,
-                         other);
-        for (std::size_t i = 0; i < dim; ++i) {
-            sum[i] += p * other[i];
-        }
+        load_row<Number>(b.v, v_first, b.v_strides, key, problem.head_dim, other);
+        add_scaled(sum, p, other, dim);
     }
-
-    auto* out = static_cast<typename Number::Storage*>(buffers.out) + sequence.out_offset +
-                row * buffers.out_strides.row + head * buffers.out_strides.head;
     const bool sees_a_key = keys.begin < keys.end;
-    for (std::size_t i = 0; i < dim; ++i) {
-        out[i] = Number::narrow(sees_a_key ? sum[i] / total : 0.0F);
-    }
-    buffers.lse[sequence.lse_offset + head * sequence.lse_head_stride + row] =
+    store_row<Number>(b.out,
+                      queries_at(sequence, b.out_strides, head),
+                      b.out_strides,
+                      row,
+                      problem.head_dim,
+                      sum,
+                      sees_a_key ? 1.0F / total : 0.0F);
+    b.lse[statistics_at(sequence, head) + row] =
         sees_a_key ? highest + std::log(total) : -std::numeric_limits<float>::infinity();
 }
 
+// p_ij and ds_ij of the formulas in attention.h.
+struct Pair {
+    float p;
+    float ds;
+};
+
+Pair gradient_of_score(
+    const Problem& problem, float product, float lse, float grad_product, float delta) {
+    const float s = score(problem, product);
+    const float p = std::exp(s - lse);
+    const float t = problem.softcap > 0.0F ? s / problem.softcap : 0.0F;
+    return {p, p * (grad_product - delta) * (1.0F - t * t)};
+}
+
 template <typename Number>
-void forward(const Problem& problem, const Buffers& buffers, std::int64_t begin, std::int64_t end) {
-    std::vector<float> score;
-    for (std::int64_t item = begin; item < end; ++item) {
-        const std::int64_t row = item % problem.max_seqlen_q;
-        const std::int64_t head = item / problem.max_seqlen_q % problem.heads;
-        const std::int64_t batch = item / problem.max_seqlen_q / problem.heads;
-        const Sequence sequence = sequence_of(problem, buffers, batch);
-        if (row < sequence.q_length) {
-            forward_query<Number>(problem, buffers, sequence, head, row, score);
+void backward_query(const Problem& problem,
+                    const BackwardBuffers& b,
+                    const Sequence& sequence,
+                    std::int64_t head,
+                    std::int64_t row) {
+    const std::int64_t head_kv = head / (problem.heads / problem.heads_kv);
+    const std::int64_t k_first = keys_at(sequence, b.k_strides, head_kv);
+    const std::int64_t v_first = keys_at(sequence, b.v_strides, head_kv);
+    const std::int64_t n = problem.head_dim;
+    const auto dim = static_cast<std::size_t>(n);
+    Row q{};
+    Row out{};
+    Row grad_out{};
+    load_row<Number>(b.q, queries_at(sequence, b.q_strides, head), b.q_strides, row, n, q);
+    load_row<Number>(b.out, queries_at(sequence, b.out_strides, head), b.out_strides, row, n, out);
+    load_row<Number>(b.grad_out,
+                     queries_at(sequence, b.grad_out_strides, head),
+                     b.grad_out_strides,
+                     row,
+                     n,
+                     grad_out);
+    const float lse = b.lse[statistics_at(sequence, head) + row];
+    const float delta = dot(grad_out, out, dim);
+    b.delta[statistics_at(sequence, head) + row] = delta;
+
+    Row k{};
+    Row v{};
+    Row sum{};
+    const Range keys = visible_keys(problem, sequence, row);
+    for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+        load_row<Number>(b.k, k_first, b.k_strides, key, n, k);
+        load_row<Number>(b.v, v_first, b.v_strides, key, n, v);
+        const Pair pair =
+            gradient_of_score(problem, dot(q, k, dim), lse, dot(grad_out, v, dim), delta);
+        add_scaled(sum, pair.ds, k, dim);
+    }
+    store_row<Number>(b.grad_q,
+                      queries_at(sequence, b.grad_q_strides, head),
+                      b.grad_q_strides,
+                      row,
+                      n,
+                      sum,
+                      problem.scale);
+}
+
+template <typename Number>
+void backward_key(const Problem& problem,
+                  const BackwardBuffers& b,
+                  const Sequence& sequence,
+                  std::int64_t head_kv,
+                  std::int64_t key) {
+    const std::int64_t group = problem.heads / problem.heads_kv;
+    const std::int64_t n = problem.head_dim;
+    const auto dim = static_cast<std::size_t>(n);
+    Row k{};
+    Row v{};
+    load_row<Number>(b.k, keys_at(sequence, b.k_strides, head_kv), b.k_strides, key, n, k);
+    load_row<Number>(b.v, keys_at(sequence, b.v_strides, head_kv), b.v_strides, key, n, v);
+    Row q{};
+    Row grad_out{};
+    Row k_sum{};
+    Row v_sum{};
+    const Range queries = visible_queries(problem, sequence, key);
+    for (std::int64_t head = head_kv * group; head < (head_kv + 1) * group; ++head) {
+        const std::int64_t q_first = queries_at(sequence, b.q_strides, head);
+        const std::int64_t grad_first = queries_at(sequence, b.grad_out_strides, head);
+        const std::int64_t statistics = statistics_at(sequence, head);
+        for (std::int64_t row = queries.begin; row < queries.end; ++row) {
+            load_row<Number>(b.q, q_first, b.q_strides, row, n, q);
+            load_row<Number>(b.grad_out, grad_first, b.grad_out_strides, row, n, grad_out);
+            const Pair pair = gradient_of_score(problem,
+                                                dot(q, k, dim),
+                                                b.lse[statistics + row],
+                                                dot(grad_out, v, dim),
+                                                b.delta[statistics + row]);
+            add_scaled(k_sum, pair.ds, q, dim);
+            add_scaled(v_sum, pair.p, grad_out, dim);
         }
+    }
+    store_row<Number>(b.grad_k,
+                      keys_at(sequence, b.grad_k_strides, head_kv),
+                      b.grad_k_strides,
+                      key,
+                      n,
+                      k_sum,
+                      problem.scale);
+    store_row<Number>(b.grad_v,
+                      keys_at(sequence, b.grad_v_strides, head_kv),
+                      b.grad_v_strides,
+                      key,
+                      n,
+                      v_sum,
+                      1.0F);
+}
+
+// Splits work item `item` of batch x heads x rows.
+struct Item {
+    std::int64_t batch;
+    std::int64_t head;
+    std::int64_t row;
+};
+
+Item split(std::int64_t item, std::int64_t heads, std::int64_t rows) {
+    return {item / rows / heads, item / rows % heads, item % rows};
+}
+
+// Calls body with a value of the number type that `dtype` names.
+template <typename Body>
+void with_number(DType dtype, const Body& body) {
+    switch (dtype) {
+    case DType::f32:
+        return body(Float32{});
+    case DType::f16:
+        return body(Float16{});
+    case DType::bf16:
+        return body(BFloat16{});
     }
 }
 
@@ -128,14 +262,47 @@ void forward_cpu(const Problem& problem,
                  const Buffers& buffers,
                  std::int64_t begin,
                  std::int64_t end) {
-    switch (problem.dtype) {
-    case DType::f32:
-        return forward<Float32>(problem, buffers, begin, end);
-    case DType::f16:
-        return forward<Float16>(problem, buffers, begin, end);
-    case DType::bf16:
-        return forward<BFloat16>(problem, buffers, begin, end);
-    }
+    with_number(problem.dtype, [&](auto number) {
+        std::vector<float> scores;
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Item item = split(i, problem.heads, problem.max_seqlen_q);
+            const Sequence sequence = sequence_of(problem, buffers.offsets, item.batch);
+            if (item.row < sequence.q_length) {
+                forward_query<decltype(number)>(
+                    problem, buffers, sequence, item.head, item.row, scores);
+            }
+        }
+    });
+}
+
+void backward_queries_cpu(const Problem& problem,
+                          const BackwardBuffers& buffers,
+                          std::int64_t begin,
+                          std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Item item = split(i, problem.heads, problem.max_seqlen_q);
+            const Sequence sequence = sequence_of(problem, buffers.offsets, item.batch);
+            if (item.row < sequence.q_length) {
+                backward_query<decltype(number)>(problem, buffers, sequence, item.head, item.row);
+            }
+        }
+    });
+}
+
+void backward_keys_cpu(const Problem& problem,
+                       const BackwardBuffers& buffers,
+                       std::int64_t begin,
+                       std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Item item = split(i, problem.heads_kv, problem.max_seqlen_k);
+            const Sequence sequence = sequence_of(problem, buffers.offsets, item.batch);
+            if (item.row < sequence.k_length) {
+                backward_key<decltype(number)>(problem, buffers, sequence, item.head, item.row);
+            }
+        }
+    });
 }
 
 } // namespace attention

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t batch_head = blockIdx.x / query_blocks;
     const std::int64_t head = batch_head % problem.heads;
     const std::int64_t head_kv = head / (problem.heads / problem.heads_kv);
-    const Sequence sequence = sequence_of(problem, buffers, batch_head / problem.heads);
+    const Sequence sequence = sequence_of(problem, buffers.offsets, batch_head / problem.heads);
     const std::int64_t first_query = static_cast<std::int64_t>(query_block) * kF32Queries;
     if (first_query >= sequence.q_length) {
         return;
@@ -38,11 +38,11 @@ __global__ void __launch_bounds__(kThreads)
         1;
     const int head_dim = static_cast<int>(problem.head_dim);
     const auto* q =
-        static_cast<const float*>(buffers.q) + sequence.q_offset + head * buffers.q_strides.head;
+        static_cast<const float*>(buffers.q) + queries_at(sequence, buffers.q_strides, head);
     const auto* k =
-        static_cast<const float*>(buffers.k) + sequence.k_offset + head_kv * buffers.k_strides.head;
+        static_cast<const float*>(buffers.k) + keys_at(sequence, buffers.k_strides, head_kv);
     const auto* v =
-        static_cast<const float*>(buffers.v) + sequence.v_offset + head_kv * buffers.v_strides.head;
+        static_cast<const float*>(buffers.v) + keys_at(sequence, buffers.v_strides, head_kv);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * kF32RowsPerWarp;
 
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     };
     load(q_tile, kHeadDim, q, buffers.q_strides.row, kF32Queries, first_query, sequence.q_length);
 
-    KeyRange range[kF32RowsPerWarp];
+    Range range[kF32RowsPerWarp];
 #pragma unroll
     for (int r = 0; r < kF32RowsPerWarp; ++r) {
         range[r] = visible_keys(problem, sequence, first_query + warp_row + r);
@@ -136,8 +136,7 @@ __global__ void __launch_bounds__(kThreads)
         }
     }
 
-    auto* out =
-        static_cast<float*>(buffers.out) + sequence.out_offset + head * buffers.out_strides.head;
+    auto* out = static_cast<float*>(buffers.out) + queries_at(sequence, buffers.out_strides, head);
 #pragma unroll
     for (int r = 0; r < kF32RowsPerWarp; ++r) {
         const std::int64_t query = first_query + warp_row + r;
@@ -157,7 +156,7 @@ __global__ void __launch_bounds__(kThreads)
             }
         }
         if (lane == 0) {
-            buffers.lse[sequence.lse_offset + head * sequence.lse_head_stride + query] =
+            buffers.lse[statistics_at(sequence, head) + query] =
                 empty ? -INFINITY : highest[r] + logf(total[r]);
         }
     }

@@ -14,55 +14,11 @@
 #pragma once
 
 #include "../attention_common/attention.h"
-#include "mma.cuh"
-#include "tuning.h"
+#include "tile.cuh"
 
 #include <cuda_runtime.h>
-#include <initializer_list>
 
 namespace attention {
-
-constexpr float kLog2E = 1.44269504088896340736F;
-constexpr float kLn2 = 0.69314718055994530942F;
-
-// Copies rows [first, first + kRows) of `length` to shared memory, zeros beyond the end and beyond
-// head_dim. Without `vectors` the addresses are not multiples of 16 bytes.
-template <typename Number, int kRows, int kHeadDim>
-__device__ __forceinline__ void load_tile(typename Number::Storage* tile,
-                                          const typename Number::Storage* base,
-                                          std::int64_t row_stride,
-                                          std::int64_t first,
-                                          std::int64_t length,
-                                          int head_dim,
-                                          bool vectors) {
-    using Storage = typename Number::Storage;
-    constexpr int kStride = kHeadDim + kPadding;
-    if (vectors) {
-        // A thread keeps its column and steps down the rows.
-        constexpr int kChunks = kHeadDim / 8;
-        constexpr int kRowStep = kThreads / kChunks;
-        static_assert(kThreads % kChunks == 0 && kRows % kRowStep == 0);
-        const int row = static_cast<int>(threadIdx.x) / kChunks;
-        const int column = static_cast<int>(threadIdx.x) % kChunks * 8;
-        const std::int64_t left = length - first - row; // rows from ours to the end
-        const auto* source = base + (first + row) * row_stride + column;
-        Storage* target = tile + row * kStride + column;
-#pragma unroll
-        for (int i = 0; i < kRows / kRowStep; ++i) {
-            const bool valid = i * kRowStep < left && column < head_dim;
-            copy_async(target + i * kRowStep * kStride, valid ? source : base, valid);
-            source += kRowStep * row_stride;
-        }
-    } else {
-        for (int i = static_cast<int>(threadIdx.x); i < kRows * kHeadDim; i += kThreads) {
-            const int row = i / kHeadDim;
-            const int column = i % kHeadDim;
-            const bool valid = first + row < length && column < head_dim;
-            tile[row * kStride + column] =
-                valid ? base[(first + row) * row_stride + column] : Number::zero();
-        }
-    }
-}
 
 template <typename Number, typename Tiling>
 __global__ void __launch_bounds__(kThreads)
@@ -84,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t batch_head = blockIdx.x / query_blocks;
     const std::int64_t head = batch_head % problem.heads;
     const std::int64_t head_kv = head / (problem.heads / problem.heads_kv);
-    const Sequence sequence = sequence_of(problem, buffers, batch_head / problem.heads);
+    const Sequence sequence = sequence_of(problem, buffers.offsets, batch_head / problem.heads);
     const std::int64_t first_query = static_cast<std::int64_t>(query_block) * kQueries;
     if (first_query >= sequence.q_length) {
         return;
@@ -94,11 +50,11 @@ __global__ void __launch_bounds__(kThreads)
         1;
     const int head_dim = static_cast<int>(problem.head_dim);
     const auto* q =
-        static_cast<const Storage*>(buffers.q) + sequence.q_offset + head * buffers.q_strides.head;
-    const auto* k = static_cast<const Storage*>(buffers.k) + sequence.k_offset +
-                    head_kv * buffers.k_strides.head;
-    const auto* v = static_cast<const Storage*>(buffers.v) + sequence.v_offset +
-                    head_kv * buffers.v_strides.head;
+        static_cast<const Storage*>(buffers.q) + queries_at(sequence, buffers.q_strides, head);
+    const auto* k =
+        static_cast<const Storage*>(buffers.k) + keys_at(sequence, buffers.k_strides, head_kv);
+    const auto* v =
+        static_cast<const Storage*>(buffers.v) + keys_at(sequence, buffers.v_strides, head_kv);
 
     // The keys that any query of the block sees, in whole steps.
     const std::int64_t keys_begin =
@@ -109,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * kRowsPerWarp;
     const int g = lane / 4;
     const int t = lane % 4;
-    KeyRange range[2]; // of the two rows of this thread
+    Range range[2]; // of the two rows of this thread
     range[0] = visible_keys(problem, sequence, first_query + warp_row + g);
     range[1] = visible_keys(problem, sequence, first_query + warp_row + g + 8);
 
@@ -223,21 +179,7 @@ __global__ void __launch_bounds__(kThreads)
 
         wait_copies<1>();
         __syncthreads(); // values are here
-#pragma unroll
-        for (int step = 0; step < kKeys / 16; ++step) {
-            const std::uint32_t a[4] = {Number::pack(s[2 * step][0], s[2 * step][1]),
-                                        Number::pack(s[2 * step][2], s[2 * step][3]),
-                                        Number::pack(s[2 * step + 1][0], s[2 * step + 1][1]),
-                                        Number::pack(s[2 * step + 1][2], s[2 * step + 1][3])};
-#pragma unroll
-            for (int n = 0; n < kValueTiles; n += 2) {
-                std::uint32_t b[4];
-                const int row = step * 16 + lane % 16;
-                load_matrices_transposed(b, v_tile + row * kStride + n * 8 + lane / 16 * 8);
-                Number::multiply_add(o[n], a, b[0], b[1]);
-                Number::multiply_add(o[n + 1], a, b[2], b[3]);
-            }
-        }
+        multiply_weights<Number, kHeadDim>(o, s, v_tile);
     }
     wait_copies<0>();
     __syncthreads(); // the queries are in place even when there was no key
@@ -256,57 +198,34 @@ __global__ void __launch_bounds__(kThreads)
                 Number::pack(o[n][2 * h] * inverse, o[n][2 * h + 1] * inverse);
         }
         if (t == 0 && first_query + row < sequence.q_length) {
-            buffers.lse[sequence.lse_offset + head * sequence.lse_head_stride + first_query + row] =
+            buffers.lse[statistics_at(sequence, head) + first_query + row] =
                 total[h] == 0.0F ? -INFINITY : (highest[h] + log2f(total[h])) * kLn2;
         }
     }
     __syncwarp();
 
-    // Each warp writes its own rows.
-    Storage* out =
-        static_cast<Storage*>(buffers.out) + sequence.out_offset + head * buffers.out_strides.head;
-    constexpr int kChunks = kHeadDim / 8;
-    for (int i = lane; i < kRowsPerWarp * kChunks; i += 32) {
-        const int row = warp_row + i / kChunks;
-        const int column = i % kChunks * 8;
-        if (first_query + row >= sequence.q_length || column >= head_dim) {
-            continue;
-        }
-        Storage* target = out + (first_query + row) * buffers.out_strides.row + column;
-        const Storage* source = q_tile + row * kStride + column;
-        if (vectors) {
-            *reinterpret_cast<uint4*>(target) = *reinterpret_cast<const uint4*>(source);
-        } else {
-            for (int c = 0; c < 8 && column + c < head_dim; ++c) {
-                target[c] = source[c];
-            }
-        }
-    }
+    store_warp_rows<Number, kHeadDim>(static_cast<Storage*>(buffers.out) +
+                                          queries_at(sequence, buffers.out_strides, head),
+                                      q_tile,
+                                      buffers.out_strides.row,
+                                      first_query,
+                                      sequence.q_length,
+                                      warp_row,
+                                      head_dim,
+                                      vectors);
 }
-
-struct TensorLayout {
-    const void* data;
-    Strides strides;
-};
 
 template <typename Number, typename Tiling>
 cudaError_t launch_mma(const Problem& problem, const Buffers& buffers, cudaStream_t stream) {
-    bool vectors = problem.head_dim % 8 == 0;
-    for (const TensorLayout& t : {TensorLayout{buffers.q, buffers.q_strides},
-                                  TensorLayout{buffers.k, buffers.k_strides},
-                                  TensorLayout{buffers.v, buffers.v_strides},
-                                  TensorLayout{buffers.out, buffers.out_strides}}) {
-        vectors = vectors && reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0 &&
-                  t.strides.batch % 8 == 0 && t.strides.row % 8 == 0 && t.strides.head % 8 == 0;
-    }
+    const bool vectors = vectors_fit(problem,
+                                     {{buffers.q, buffers.q_strides},
+                                      {buffers.k, buffers.k_strides},
+                                      {buffers.v, buffers.v_strides},
+                                      {buffers.out, buffers.out_strides}});
     constexpr int kBytes = Tiling::shared_bytes;
     const auto kernel = forward_mma<Number, Tiling>;
-    if (kBytes > 48 * 1024) {
-        const cudaError_t error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-        if (error != cudaSuccess) {
-            return error;
-        }
+    if (const cudaError_t error = allow_shared(kernel, kBytes); error != cudaSuccess) {
+        return error;
     }
     const std::int64_t query_blocks = (problem.max_seqlen_q + kQueries - 1) / kQueries;
     const std::int64_t blocks = query_blocks * problem.heads * problem.batch;

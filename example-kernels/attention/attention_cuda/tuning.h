@@ -26,6 +26,26 @@ using Tile64 = Tile<64, 64, true>;
 using Tile128 = Tile<128, 64, true>;
 using Tile256 = Tile<256, 32, false>;
 
+// Backward. A block holds kQueries queries (of grad_q) or kKeys keys (of grad_k, grad_v) and steps
+// over the others.
+constexpr int kKeys = kQueries;
+
+template <int kDim, int kRowsPerStep, bool kBothAtOnce>
+struct BackwardTile {
+    static constexpr int head_dim = kDim;
+    static constexpr int step = kRowsPerStep;
+    // grad_k and grad_v by one kernel; else their accumulators would not fit in the registers.
+    static constexpr bool both_at_once = kBothAtOnce;
+    // Two tensors of the block's rows, two of a step's. At most 99 KiB: sm_86 and sm_89 have no
+    // more.
+    static constexpr int shared_bytes = 2 * (kQueries + step) * (head_dim + kPadding) * 2;
+    static_assert(shared_bytes <= 99 * 1024);
+};
+
+using BackwardTile64 = BackwardTile<64, 64, true>;
+using BackwardTile128 = BackwardTile<128, 32, true>;
+using BackwardTile256 = BackwardTile<256, 32, false>;
+
 // fp32: no tensor core. A warp owns kF32RowsPerWarp queries, a lane one of 32 keys.
 constexpr int kF32RowsPerWarp = 4;
 constexpr int kF32Queries = kWarps * kF32RowsPerWarp;
@@ -33,6 +53,11 @@ constexpr int kF32Keys = 32;
 
 constexpr int f32_shared_bytes(int head_dim) {
     return (kF32Queries * head_dim + kF32Keys * (head_dim + 1) + kF32Keys * head_dim) * 4;
+}
+
+// Backward: two tensors of the block's rows, two of a step's 32 rows.
+constexpr int f32_backward_shared_bytes(int head_dim) {
+    return (2 * kF32Queries * head_dim + 2 * kF32Keys * (head_dim + 1)) * 4;
 }
 
 } // namespace attention

@@ -65,8 +65,8 @@ class FlashAttentionCausalBenchmark(_Attention):
 
 
 def table(kernel, timer):
-    """One row a case, beside PyTorch's scaled_dot_product_attention in the same run. FLOP:
-    4 batch heads seqlen^2 d, half of it under a causal mask."""
+    """One row a case, the forward beside PyTorch's scaled_dot_product_attention in the same run.
+    FLOP: 4 batch heads seqlen^2 d, half of it under a causal mask; the backward 2.5 times that."""
     cuda = timer.device == "cuda"
     lengths = (512, 2048, 8192) if cuda else (256,)
     for dtype in (torch.bfloat16, torch.float32):
@@ -83,10 +83,20 @@ def table(kernel, timer):
                     theirs = timer.seconds(
                         [lambda: F.scaled_dot_product_attention(*peer, is_causal=causal)]
                     )
+                    grad = torch.randn_like(q)
+                    out, lse, _ = kernel.flash_attn_func(
+                        q, k, v, causal=causal, return_attn_probs=True
+                    )
+                    rest = (None, None, 0, 0, d**-0.5, causal, -1, -1, 0.0)
+                    backward = timer.seconds(
+                        [lambda: kernel._ops.ops.attention_backward(grad, q, k, v, out, lse, *rest)]
+                    )
                     yield {
                         "case": f"d{d}-{seqlen}-{'causal' if causal else 'full'}-{str(dtype)[6:]}",
                         "us": round(ours * 1e6, 1),
                         "TFLOPs": round(flop / ours / 1e12, 2),
                         "torch_sdpa_TFLOPs": round(flop / theirs / 1e12, 2),
                         "of_torch": round(theirs / ours, 3),
+                        "backward_us": round(backward * 1e6, 1),
+                        "backward_TFLOPs": round(2.5 * flop / backward / 1e12, 2),
                     }

@@ -51,7 +51,11 @@ void require_device(const Tensor& tensor, const char* name, const Tensor& q) {
 // The dimensions count from the end: row -3, head -2, head_dim -1.
 attention::Strides strides_of(const Tensor& tensor, const char* name) {
     const std::int64_t dims = tensor.dim();
-    if (tensor.size(dims - 1) > 1 && tensor.stride(dims - 1) != 1) {
+    bool empty = false;
+    for (std::int64_t d = 0; d < dims; ++d) {
+        empty = empty || tensor.size(d) == 0;
+    }
+    if (!empty && tensor.size(dims - 1) > 1 && tensor.stride(dims - 1) != 1) {
         fail(name, ": the last dimension must be contiguous");
     }
     return {dims == 4 ? tensor.stride(0) : 0, tensor.stride(dims - 3), tensor.stride(dims - 2)};
@@ -123,33 +127,228 @@ void check_key_or_value(const Tensor& tensor, const char* name, const Tensor& q,
     }
 }
 
+// What both operators take: the arguments of attention_forward, in its order.
+struct Arguments {
+    const Tensor& q;
+    const Tensor& k;
+    const Tensor& v;
+    const OptionalTensor& cu_seqlens_q;
+    const OptionalTensor& cu_seqlens_k;
+    std::int64_t max_seqlen_q;
+    std::int64_t max_seqlen_k;
+    double softmax_scale;
+    bool causal;
+    std::int64_t window_left;
+    std::int64_t window_right;
+    double softcap;
+};
+
+attention::Problem problem_of(const Arguments& a) {
+    const bool packed = a.cu_seqlens_q.has_value();
+    if (packed != a.cu_seqlens_k.has_value()) {
+        fail("cu_seqlens_k: must be given together with cu_seqlens_q");
+    }
+    const std::int64_t dims = packed ? 3 : 4;
+    if (a.q.dim() != dims) {
+        fail("q: expected ",
+             packed ? "[total, heads, head_dim]" : "[batch, seqlen, heads, head_dim]");
+    }
+    attention::Problem problem{};
+    problem.dtype = dtype_of(a.q, "q");
+    problem.head_dim = a.q.size(dims - 1);
+    if (problem.head_dim < 1 || problem.head_dim > attention::kMaxHeadDim) {
+        fail("q: the head dimension must be 1 ... ", attention::kMaxHeadDim);
+    }
+    if (!(a.softcap >= 0.0)) {
+        fail("softcap: must not be negative");
+    }
+    check_key_or_value(a.k, "k", a.q, a.k);
+    check_key_or_value(a.v, "v", a.q, a.k);
+    problem.heads = a.q.size(dims - 2);
+    problem.heads_kv = a.k.size(dims - 2);
+    if (packed) {
+        const Tensor& offsets_q = *a.cu_seqlens_q;
+        const Tensor& offsets_k = *a.cu_seqlens_k;
+        check_offsets(offsets_q, "cu_seqlens_q", a.q, a.q.size(0), a.max_seqlen_q, "max_seqlen_q");
+        check_offsets(offsets_k, "cu_seqlens_k", a.q, a.k.size(0), a.max_seqlen_k, "max_seqlen_k");
+        if (offsets_q.size(0) != offsets_k.size(0)) {
+            fail("cu_seqlens_k: must have the length of cu_seqlens_q");
+        }
+        problem.batch = offsets_q.size(0) - 1;
+        problem.max_seqlen_q = a.max_seqlen_q;
+        problem.max_seqlen_k = a.max_seqlen_k;
+        problem.total_q = a.q.size(0);
+    } else {
+        problem.batch = a.q.size(0);
+        problem.max_seqlen_q = a.q.size(1);
+        problem.max_seqlen_k = a.k.size(1);
+        problem.total_q = problem.batch * problem.max_seqlen_q;
+    }
+    problem.window_left = a.window_left;
+    problem.window_right = a.causal ? 0 : a.window_right;
+    problem.scale = static_cast<float>(a.softmax_scale);
+    problem.softcap = static_cast<float>(a.softcap);
+    return problem;
+}
+
+attention::Offsets offsets_of(const Arguments& a) {
+    const auto data = [](const OptionalTensor& offsets) {
+        return offsets ? static_cast<const std::int32_t*>(offsets->const_data_ptr()) : nullptr;
+    };
+    return {data(a.cu_seqlens_q), data(a.cu_seqlens_k)};
+}
+
+std::vector<std::int64_t> sizes_of(const Tensor& tensor) {
+    const auto sizes = tensor.sizes();
+    return {sizes.begin(), sizes.end()};
+}
+
+// The shape of the log-sum-exp.
+std::vector<std::int64_t> statistic_sizes(const attention::Problem& problem, bool packed) {
+    return packed ? std::vector<std::int64_t>{problem.heads, problem.total_q}
+                  : std::vector<std::int64_t>{problem.batch, problem.heads, problem.max_seqlen_q};
+}
+
 #if defined(CUDA_KERNEL)
 
-void run(const attention::Problem& problem, const attention::Buffers& buffers, const Tensor& q) {
-    const auto device = q.get_device_index();
+// Runs `enqueue(stream)` on the device and the current stream of `tensor`.
+template <typename Enqueue>
+void on_current_stream(const Tensor& tensor, const Enqueue& enqueue) {
+    const auto device = tensor.get_device_index();
     const torch::stable::accelerator::DeviceGuard guard(device);
     void* stream = nullptr;
     TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device, &stream));
-    if (const char* error = attention::forward_cuda(problem, buffers, stream)) {
+    if (const char* error = enqueue(stream)) {
         fail("CUDA launch failed: ", error);
     }
 }
 
+void forward(const attention::Problem& problem,
+             const attention::Buffers& buffers,
+             const Tensor& q) {
+    on_current_stream(
+        q, [&](void* stream) { return attention::forward_cuda(problem, buffers, stream); });
+}
+
+void backward(const attention::Problem& problem,
+              const attention::BackwardBuffers& buffers,
+              const Tensor& q) {
+    on_current_stream(
+        q, [&](void* stream) { return attention::backward_cuda(problem, buffers, stream); });
+}
+
 #else
 
-void run(const attention::Problem& problem,
-         const attention::Buffers& buffers,
-         const Tensor& /*q*/) {
-    constexpr std::int64_t kQueriesPerTask = 16;
+constexpr std::int64_t kRowsPerTask = 16;
+
+void forward(const attention::Problem& problem,
+             const attention::Buffers& buffers,
+             const Tensor& /*q*/) {
     torch::stable::parallel_for(0,
                                 problem.batch * problem.heads * problem.max_seqlen_q,
-                                kQueriesPerTask,
+                                kRowsPerTask,
                                 [&](std::int64_t begin, std::int64_t end) {
                                     attention::forward_cpu(problem, buffers, begin, end);
                                 });
 }
 
+void backward(const attention::Problem& problem,
+              const attention::BackwardBuffers& buffers,
+              const Tensor& /*q*/) {
+    torch::stable::parallel_for(0,
+                                problem.batch * problem.heads * problem.max_seqlen_q,
+                                kRowsPerTask,
+                                [&](std::int64_t begin, std::int64_t end) {
+                                    attention::backward_queries_cpu(problem, buffers, begin, end);
+                                });
+    torch::stable::parallel_for(0,
+                                problem.batch * problem.heads_kv * problem.max_seqlen_k,
+                                kRowsPerTask,
+                                [&](std::int64_t begin, std::int64_t end) {
+                                    attention::backward_keys_cpu(problem, buffers, begin, end);
+                                });
+}
+
 #endif
+
+std::tuple<Tensor, Tensor> run_forward(const Arguments& a) {
+    const attention::Problem problem = problem_of(a);
+    Tensor out = torch::stable::new_empty(a.q, sizes_of(a.q));
+    Tensor lse = torch::stable::new_empty(
+        a.q, statistic_sizes(problem, a.cu_seqlens_q.has_value()), ScalarType::Float);
+    attention::Buffers buffers{};
+    buffers.q = a.q.const_data_ptr();
+    buffers.k = a.k.const_data_ptr();
+    buffers.v = a.v.const_data_ptr();
+    buffers.out = out.mutable_data_ptr();
+    buffers.lse = static_cast<float*>(lse.mutable_data_ptr());
+    buffers.offsets = offsets_of(a);
+    buffers.q_strides = strides_of(a.q, "q");
+    buffers.k_strides = strides_of(a.k, "k");
+    buffers.v_strides = strides_of(a.v, "v");
+    buffers.out_strides = strides_of(out, "out");
+    if (problem.batch != 0 && problem.heads != 0 && problem.max_seqlen_q != 0) {
+        forward(problem, buffers, a.q);
+    }
+    return {out, lse};
+}
+
+void require_like_q(const Tensor& tensor, const char* name, const Tensor& q) {
+    require_device(tensor, name, q);
+    if (tensor.scalar_type() != q.scalar_type() || sizes_of(tensor) != sizes_of(q)) {
+        fail(name, ": must have the dtype and the shape of q");
+    }
+}
+
+std::tuple<Tensor, Tensor, Tensor>
+run_backward(const Tensor& grad_out, const Arguments& a, const Tensor& out, const Tensor& lse) {
+    const attention::Problem problem = problem_of(a);
+    const std::vector<std::int64_t> lse_sizes =
+        statistic_sizes(problem, a.cu_seqlens_q.has_value());
+    require_like_q(grad_out, "grad_out", a.q);
+    require_like_q(out, "out", a.q);
+    require_device(lse, "lse", a.q);
+    if (lse.scalar_type() != ScalarType::Float || sizes_of(lse) != lse_sizes ||
+        !lse.is_contiguous()) {
+        fail("lse: expected the contiguous float32 tensor that the forward returned");
+    }
+    // Packed rows outside every sequence have no influence: their gradient is 0.
+    const auto new_gradient = [&](const Tensor& tensor) {
+        Tensor gradient = torch::stable::new_empty(tensor, sizes_of(tensor));
+        if (a.cu_seqlens_q.has_value()) {
+            torch::stable::zero_(gradient);
+        }
+        return gradient;
+    };
+    Tensor grad_q = new_gradient(a.q);
+    Tensor grad_k = new_gradient(a.k);
+    Tensor grad_v = new_gradient(a.v);
+    Tensor delta = torch::stable::new_empty(a.q, lse_sizes, ScalarType::Float);
+    attention::BackwardBuffers buffers{};
+    buffers.q = a.q.const_data_ptr();
+    buffers.k = a.k.const_data_ptr();
+    buffers.v = a.v.const_data_ptr();
+    buffers.out = out.const_data_ptr();
+    buffers.grad_out = grad_out.const_data_ptr();
+    buffers.lse = static_cast<const float*>(lse.const_data_ptr());
+    buffers.delta = static_cast<float*>(delta.mutable_data_ptr());
+    buffers.grad_q = grad_q.mutable_data_ptr();
+    buffers.grad_k = grad_k.mutable_data_ptr();
+    buffers.grad_v = grad_v.mutable_data_ptr();
+    buffers.offsets = offsets_of(a);
+    buffers.q_strides = strides_of(a.q, "q");
+    buffers.k_strides = strides_of(a.k, "k");
+    buffers.v_strides = strides_of(a.v, "v");
+    buffers.out_strides = strides_of(out, "out");
+    buffers.grad_out_strides = strides_of(grad_out, "grad_out");
+    buffers.grad_q_strides = strides_of(grad_q, "grad_q");
+    buffers.grad_k_strides = strides_of(grad_k, "grad_k");
+    buffers.grad_v_strides = strides_of(grad_v, "grad_v");
+    if (problem.batch != 0 && problem.heads != 0) {
+        backward(problem, buffers, a.q);
+    }
+    return {grad_q, grad_k, grad_v};
+}
 
 } // namespace
 
@@ -165,76 +364,48 @@ std::tuple<Tensor, Tensor> attention_forward(const Tensor& q,
                                              int64_t window_left,
                                              int64_t window_right,
                                              double softcap) {
-    const bool packed = cu_seqlens_q.has_value();
-    if (packed != cu_seqlens_k.has_value()) {
-        fail("cu_seqlens_k: must be given together with cu_seqlens_q");
-    }
-    const std::int64_t dims = packed ? 3 : 4;
-    if (q.dim() != dims) {
-        fail("q: expected ",
-             packed ? "[total, heads, head_dim]" : "[batch, seqlen, heads, head_dim]");
-    }
-    attention::Problem problem{};
-    problem.dtype = dtype_of(q, "q");
-    problem.head_dim = q.size(dims - 1);
-    if (problem.head_dim < 1 || problem.head_dim > attention::kMaxHeadDim) {
-        fail("q: the head dimension must be 1 ... ", attention::kMaxHeadDim);
-    }
-    if (!(softcap >= 0.0)) {
-        fail("softcap: must not be negative");
-    }
-    check_key_or_value(k, "k", q, k);
-    check_key_or_value(v, "v", q, k);
-    problem.heads = q.size(dims - 2);
-    problem.heads_kv = k.size(dims - 2);
-    if (packed) {
-        check_offsets(*cu_seqlens_q, "cu_seqlens_q", q, q.size(0), max_seqlen_q, "max_seqlen_q");
-        check_offsets(*cu_seqlens_k, "cu_seqlens_k", q, k.size(0), max_seqlen_k, "max_seqlen_k");
-        if (cu_seqlens_q->size(0) != cu_seqlens_k->size(0)) {
-            fail("cu_seqlens_k: must have the length of cu_seqlens_q");
-        }
-        problem.batch = cu_seqlens_q->size(0) - 1;
-        problem.max_seqlen_q = max_seqlen_q;
-        problem.max_seqlen_k = max_seqlen_k;
-        problem.total_q = q.size(0);
-    } else {
-        problem.batch = q.size(0);
-        problem.max_seqlen_q = q.size(1);
-        problem.max_seqlen_k = k.size(1);
-        problem.total_q = problem.batch * problem.max_seqlen_q;
-    }
-    problem.window_left = window_left;
-    problem.window_right = causal ? 0 : window_right;
-    problem.scale = static_cast<float>(softmax_scale);
-    problem.softcap = static_cast<float>(softcap);
+    return run_forward({q,
+                        k,
+                        v,
+                        cu_seqlens_q,
+                        cu_seqlens_k,
+                        max_seqlen_q,
+                        max_seqlen_k,
+                        softmax_scale,
+                        causal,
+                        window_left,
+                        window_right,
+                        softcap});
+}
 
-    const auto q_sizes = q.sizes();
-    Tensor out =
-        torch::stable::new_empty(q, std::vector<std::int64_t>(q_sizes.begin(), q_sizes.end()));
-    Tensor lse = torch::stable::new_empty(
-        q,
-        packed ? std::vector<std::int64_t>{problem.heads, problem.total_q}
-               : std::vector<std::int64_t>{problem.batch, problem.heads, problem.max_seqlen_q},
-        ScalarType::Float);
-
-    attention::Buffers buffers{};
-    buffers.q = q.const_data_ptr();
-    buffers.k = k.const_data_ptr();
-    buffers.v = v.const_data_ptr();
-    buffers.out = out.mutable_data_ptr();
-    buffers.lse = static_cast<float*>(lse.mutable_data_ptr());
-    if (packed) {
-        buffers.seqlens_q = static_cast<const std::int32_t*>(cu_seqlens_q->const_data_ptr());
-        buffers.seqlens_k = static_cast<const std::int32_t*>(cu_seqlens_k->const_data_ptr());
-    }
-    buffers.q_strides = strides_of(q, "q");
-    buffers.k_strides = strides_of(k, "k");
-    buffers.v_strides = strides_of(v, "v");
-    buffers.out_strides = strides_of(out, "out");
-    if (problem.batch != 0 && problem.heads != 0 && problem.max_seqlen_q != 0) {
-        run(problem, buffers, q);
-    }
-    return {out, lse};
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out,
+                                                      const Tensor& q,
+                                                      const Tensor& k,
+                                                      const Tensor& v,
+                                                      const Tensor& out,
+                                                      const Tensor& lse,
+                                                      const OptionalTensor& cu_seqlens_q,
+                                                      const OptionalTensor& cu_seqlens_k,
+                                                      int64_t max_seqlen_q,
+                                                      int64_t max_seqlen_k,
+                                                      double softmax_scale,
+                                                      bool causal,
+                                                      int64_t window_left,
+                                                      int64_t window_right,
+                                                      double softcap) {
+    const Arguments arguments{q,
+                              k,
+                              v,
+                              cu_seqlens_q,
+                              cu_seqlens_k,
+                              max_seqlen_q,
+                              max_seqlen_k,
+                              softmax_scale,
+                              causal,
+                              window_left,
+                              window_right,
+                              softcap};
+    return run_backward(grad_out, arguments, out, lse);
 }
 
 STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
@@ -242,6 +413,10 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
             " Tensor? cu_seqlens_k, SymInt max_seqlen_q, SymInt max_seqlen_k,"
             " float softmax_scale, bool causal, int window_left, int window_right,"
             " float softcap) -> (Tensor, Tensor)");
+    ops.def("attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out,"
+            " Tensor lse, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q,"
+            " SymInt max_seqlen_k, float softmax_scale, bool causal, int window_left,"
+            " int window_right, float softcap) -> (Tensor, Tensor, Tensor)");
 }
 
 #if defined(CUDA_KERNEL)
@@ -250,6 +425,7 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
 #endif
     ops.impl("attention_forward", TORCH_BOX(&attention_forward));
+    ops.impl("attention_backward", TORCH_BOX(&attention_backward));
 }
 
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

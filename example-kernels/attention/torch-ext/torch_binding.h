@@ -21,3 +21,21 @@ attention_forward(const torch::stable::Tensor& q,
                   int64_t window_left,
                   int64_t window_right,
                   double softcap);
+
+// -> grad_q, grad_k, grad_v; out and lse are those of attention_forward.
+std::tuple<torch::stable::Tensor, torch::stable::Tensor, torch::stable::Tensor>
+attention_backward(const torch::stable::Tensor& grad_out,
+                   const torch::stable::Tensor& q,
+                   const torch::stable::Tensor& k,
+                   const torch::stable::Tensor& v,
+                   const torch::stable::Tensor& out,
+                   const torch::stable::Tensor& lse,
+                   const std::optional<torch::stable::Tensor>& cu_seqlens_q,
+                   const std::optional<torch::stable::Tensor>& cu_seqlens_k,
+                   int64_t max_seqlen_q,
+                   int64_t max_seqlen_k,
+                   double softmax_scale,
+                   bool causal,
+                   int64_t window_left,
+                   int64_t window_right,
+                   double softcap);

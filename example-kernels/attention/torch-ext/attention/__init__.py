@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention with the names and the keywords of flash-attn 2; forward only (README)."""
+"""Attention with the names and the keywords of flash-attn 2, differentiable."""
 
-from . import fakes
+from . import autograd
 from .interface import (
     flash_attn_func,
     flash_attn_kvpacked_func,
@@ -18,5 +18,5 @@ __all__ = [
     "flash_attn_varlen_func",
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
-    "fakes",
+    "autograd",
 ]

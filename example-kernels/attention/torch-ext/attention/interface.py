@@ -33,12 +33,6 @@ def _attention(
         raise NotImplementedError("alibi_slopes: ALiBi is not supported")
     if block_table is not None:
         raise NotImplementedError("block_table: a paged cache is not supported")
-    if torch.is_grad_enabled():
-        for name, tensor in (("q", q), ("k", k), ("v", v)):
-            if tensor.requires_grad:
-                raise NotImplementedError(
-                    f"{name}: requires a gradient, and there is no backward; use torch.no_grad()"
-                )
     if softmax_scale is None:
         softmax_scale = q.shape[-1] ** -0.5
     left, right = window_size

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The instantiations, one translation unit each, so that they compile side by side.
+#pragma once
+
+#include "../attention_common/attention.h"
+
+#include <cuda_runtime.h>
+
+namespace attention {
+
+// delta of attention.h, first; every dtype.
+cudaError_t
+backward_delta(const Problem& problem, const BackwardBuffers& buffers, cudaStream_t stream);
+
+cudaError_t
+backward_d64(const Problem& problem, const BackwardBuffers& buffers, cudaStream_t stream);
+cudaError_t
+backward_d128(const Problem& problem, const BackwardBuffers& buffers, cudaStream_t stream);
+cudaError_t
+backward_d256(const Problem& problem, const BackwardBuffers& buffers, cudaStream_t stream);
+cudaError_t
+backward_f32(const Problem& problem, const BackwardBuffers& buffers, cudaStream_t stream);
+
+} // namespace attention
