@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/seal.hpp"
+
+#include "backend/mounts.hpp"
+#include "base/text.hpp"
+#include "build/inspect.hpp"
+#include "generate/package_files.hpp"
+#include "project/hash_cache.hpp"
+#include "project/variant_dirs.hpp"
+
+#include <fmt/format.h>
+
+namespace kb::build {
+
+namespace {
+
+Result<void>
+stage_file(sys::FileSystem& fs, const sys::Path& path, std::string_view content, FileMode mode) {
+    KB_TRY(fs.make_directories(path.parent_path()));
+    KB_TRY(fs.write_scratch(path, content, mode));
+    KB_TRY(fs.set_mode(path, mode == FileMode::executable ? 0755 : 0644));
+    return fs.set_mtime(path, backend::kSourceDateEpoch);
+}
+
+std::string ops_module(const SealContext& context, const plan::PlannedVariant& variant) {
+    const backend::FrameworkId framework = variant.name.variant().framework;
+    const generate::Maturity maturity = generate::Maturity::released;
+    if (framework == backend::FrameworkId::torch_noarch) {
+        return generate::noarch_ops_module(
+            context.project.config.name.module_name(), context.plan.unique_id, maturity);
+    }
+    return generate::ops_module(framework, variant.ops_id, maturity);
+}
+
+} // namespace
+
+Result<void> assemble(const SealContext& context, const plan::PlannedVariant& variant) {
+    sys::FileSystem& fs = context.fs;
+    const sys::Path stage = context.workspace.stage(variant.name.text());
+    KB_TRY(fs.remove_tree(stage));
+    KB_TRY(fs.make_directories(stage));
+    const sys::Path origin =
+        context.project.root() / project::package_directory(context.project.config).text();
+    for (const plan::PackageFile& file : context.snapshot.package) {
+        KB_TRY(const std::string text, fs.read_file(origin / file.path.text()));
+        if (digest::sha256(text) != file.sha256) {
+            return Error{.code = ErrorCode::corrupt,
+                         .message = fmt::format("'{}' changed during the build; run it again",
+                                                (origin / file.path.text()).string())};
+        }
+        KB_TRY(stage_file(fs, stage / file.path.text(), text, FileMode::regular));
+    }
+    KB_TRY(stage_file(fs, stage / "_ops.py", ops_module(context, variant), FileMode::regular));
+    if (!variant.link.output.empty()) {
+        const sys::Path library = stage / sys::Path{variant.link.output}.filename();
+        KB_TRY(fs.copy_file(context.workspace.work() / variant.link.output, library));
+        KB_TRY(fs.set_mode(library, 0755));
+        KB_TRY(fs.set_mtime(library, backend::kSourceDateEpoch));
+    }
+    return {};
+}
+
+check::Promise promise_of(const plan::PlannedVariant& variant) {
+    const plan::Promises& promises = variant.promises;
+    check::Promise out{.variant = variant.name.variant(),
+                       .manylinux = promises.libc_policy,
+                       .torch_stable_abi = promises.torch_stable_abi};
+    if (!promises.python_abi.components().empty()) {
+        out.python_abi = promises.python_abi;
+    }
+    if (promises.device_code != backend::DeviceCode::none) {
+        out.archs = promises.archs;
+    }
+    return out;
+}
+
+Result<check::Report> check_stage(const SealContext& context, const plan::PlannedVariant& variant) {
+    check::CheckInput input{.variant = variant.name.text(),
+                            .promise = promise_of(variant),
+                            .allow_unchecked = context.allow_unchecked};
+    KB_TRY(input.libraries,
+           inspect_libraries(context.fs, context.workspace.stage(variant.name.text()), 2));
+    return check::run(input, check::all_checks());
+}
+
+Result<digest::Digest> seal(const SealContext& context, const plan::PlannedVariant& variant) {
+    sys::FileSystem& fs = context.fs;
+    const sys::Path stage = context.workspace.stage(variant.name.text());
+    generate::MetadataInput input{.config = context.project.config,
+                                  .backend = variant.name.variant().backend,
+                                  .unique_id = context.plan.unique_id};
+    if (variant.promises.device_code != backend::DeviceCode::none) {
+        input.archs = variant.promises.archs; // check_stage() compared them with the binary
+    }
+    input.provenance = context.provenance;
+    input.provenance->build_key = variant.key.id();
+    package::Metadata metadata = generate::make_metadata(input);
+    KB_TRY(const package::FileList files, project::read_file_list(fs, stage));
+    metadata.digest = package::compute_digest(files);
+    KB_TRY(stage_file(
+        fs, stage / "metadata.json", package::write_metadata(metadata), FileMode::regular));
+    KB_TRY(const package::FileList whole, project::read_file_list(fs, stage));
+    KB_TRY(project::publish_variant(fs, stage, context.project.root(), variant.name.text()));
+    return project::digest_of(whole);
+}
+
+} // namespace kb::build
