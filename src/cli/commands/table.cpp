@@ -6,10 +6,12 @@ namespace kb::cli {
 std::vector<std::unique_ptr<Command>> make_commands() {
     std::vector<std::unique_ptr<Command>> commands;
     commands.push_back(make_init());
+    commands.push_back(make_build());
     commands.push_back(make_check_abi());
     commands.push_back(make_check_builds());
     commands.push_back(make_hash());
     commands.push_back(make_verify());
+    commands.push_back(make_confine());
     return commands;
 }
 

@@ -9,8 +9,10 @@
 ///     std::unique_ptr<Command> make_check_config();
 namespace kb::cli {
 
+std::unique_ptr<Command> make_build();
 std::unique_ptr<Command> make_check_abi();
 std::unique_ptr<Command> make_check_builds();
+std::unique_ptr<Command> make_confine();
 std::unique_ptr<Command> make_hash();
 std::unique_ptr<Command> make_init();
 std::unique_ptr<Command> make_verify();
