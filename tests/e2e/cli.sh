@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line itself: help, usage errors, init.
+. "$(dirname "$0")/lib.sh"
+cd "$scratch"
+check "--help lists commands" sh -c "'$kb' --help | grep -q build"
+check_exit 2 "did you mean 'build'" "a misspelt command is a usage error with a suggestion" "$kb" biuld
+check_exit 2 "did you mean '--matrix'" "a misspelt option is a usage error with a suggestion" "$kb" build --matrx
+check "--version prints one line" sh -c "[ \"\$('$kb' --version | wc -l)\" = 1 ]"
+check "init makes a project outside git" "$kb" init first --name me/first --backends cpu,cuda
+check_exit 2 "already there" "init overwrites nothing" "$kb" init first --name me/first --backends cpu
+check "what init wrote is a correct project" "$kb" check-config first --strict
+check_exit 2 "Bad_Name|kernel name" "a bad kernel name is refused before anything is written" "$kb" init bad --name 'me/9bad'
+check_not "nothing was written" test -e bad/build.toml
+check "list-variants names both backends" sh -c "'$kb' list-variants first | grep -c x86_64-linux | grep -qx 2"
+check "every line of list-variants --json is JSON with a schema" sh -c "'$kb' list-variants first --json | python3 -c 'import json,sys; assert json.load(sys.stdin)[\"schema\"]'"
+check "a dry run needs no toolchain and writes nothing" "$kb" build first --matrix --dry-run --json
+check_not "nothing was written by the dry run" test -e first/build
