@@ -2,19 +2,18 @@
 #include "build/testshell.hpp"
 
 #include "base/text.hpp"
+#include "build/inspect.hpp"
 #include "digest/key_file.hpp"
 #include "document/json.hpp"
 #include "sys/environment.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fcntl.h>
+#include <csignal>
 #include <map>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace kb::build {
@@ -24,7 +23,7 @@ namespace {
 using sys::Path;
 
 /// Stands for the way stubs are made: another one makes them anew.
-constexpr std::string_view kStubFormat = "1";
+constexpr std::string_view kStubFormat = "2";
 
 constexpr const char* kFindTorch = R"(import importlib.util, json, sys
 s = importlib.util.find_spec("torch")
@@ -70,52 +69,27 @@ except ImportError:
         sys.modules["sitecustomize"] = _own
 )";
 
-class FileSource final : public binfmt::ByteSource {
-public:
-    static Result<FileSource> open(const Path& path) {
-        sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+constexpr std::string_view kDriver = "libcuda.so.1";
 
-        struct ::stat info {};
-
-        if (!fd || ::fstat(fd.get(), &info) != 0) {
-            return error_from_errno(errno, fmt::format("opening '{}'", path.string()));
-        }
-        return FileSource{std::move(fd), path, static_cast<std::uint64_t>(info.st_size)};
-    }
-
-    [[nodiscard]] std::uint64_t size() const override { return size_; }
-
-    [[nodiscard]] Result<void> read(std::uint64_t offset,
-                                    std::span<std::byte> into) const override {
-        std::size_t done = 0;
-        while (done < into.size()) {
-            const auto n = ::pread(fd_.get(),
-                                   into.data() + done,
-                                   into.size() - done,
-                                   static_cast<::off_t>(offset + done));
-            if (n < 0 && errno == EINTR) {
-                continue;
-            }
-            if (n < 0) {
-                return error_from_errno(errno, fmt::format("reading '{}'", path_.string()));
-            }
-            if (n == 0) {
-                return Error{.code = ErrorCode::corrupt,
-                             .message = fmt::format("'{}' ends too early", path_.string())};
-            }
-            done += static_cast<std::size_t>(n);
-        }
-        return {};
-    }
-
-private:
-    FileSource(sys::UniqueFd fd, Path path, std::uint64_t size)
-        : fd_{std::move(fd)}, path_{std::move(path)}, size_{size} {}
-
-    sys::UniqueFd fd_;
-    Path path_;
-    std::uint64_t size_;
-};
+/// Libraries of the C and C++ runtime, which a stub must never stand for.
+bool is_of_system(std::string_view library) {
+    constexpr std::array<std::string_view, 14> kSystem = {"libc",
+                                                          "libm",
+                                                          "libdl",
+                                                          "librt",
+                                                          "libpthread",
+                                                          "libutil",
+                                                          "libresolv",
+                                                          "libgcc_s",
+                                                          "libstdc++",
+                                                          "libgomp",
+                                                          "libgfortran",
+                                                          "libquadmath",
+                                                          "libatomic",
+                                                          "libz"};
+    const std::string_view stem = library.substr(0, library.find(".so"));
+    return library.starts_with("ld-linux") || std::ranges::find(kSystem, stem) != kSystem.end();
+}
 
 bool is_of_python(std::string_view symbol) {
     return symbol.starts_with("Py") || symbol.starts_with("_Py");
@@ -134,17 +108,16 @@ StubAnswer answer_of(std::string_view symbol) {
 /// Collects the stubs of plan_stubs().
 class StubPlanner {
 public:
-    StubPlanner(std::span<const TorchLibrary> libraries,
-                const std::set<std::string>& present,
-                StubMachine machine) {
-        for (const TorchLibrary& library : libraries) {
+    explicit StubPlanner(const StubInput& input)
+        : defined_{input.defined.begin(), input.defined.end()} {
+        for (const TorchLibrary& library : input.libraries) {
             for (const binfmt::Symbol& symbol : library.facts.exports) {
                 defined_.insert(symbol.name);
             }
         }
-        for (const std::string& name : foreign_libraries(libraries)) {
-            if (!present.contains(name)) {
-                stubs_[name] = {.soname = name, .machine = machine};
+        for (const std::string& name : foreign_libraries(input.libraries)) {
+            if (!input.real.contains(name)) {
+                stubs_[name] = {.soname = name, .machine = input.machine};
             }
         }
     }
@@ -231,10 +204,7 @@ Result<std::vector<Path>> torch_library_files(sys::FileSystem& fs, const Path& t
 Result<std::vector<TorchLibrary>> read_libraries(const std::vector<Path>& files) {
     std::vector<TorchLibrary> libraries;
     for (const Path& file : files) {
-        KB_TRY(const FileSource source, FileSource::open(file));
-        KB_TRY(
-            binfmt::SharedObject facts,
-            binfmt::read_shared_object(source).context(fmt::format("reading '{}'", file.string())));
+        KB_TRY(binfmt::SharedObject facts, inspect_file(file));
         libraries.push_back({.name = file.filename().string(), .facts = std::move(facts)});
     }
     return libraries;
@@ -292,18 +262,35 @@ std::vector<Path> library_directories(sys::FileSystem& fs,
     return directories;
 }
 
-std::set<std::string> present_libraries(sys::FileSystem& fs,
-                                        const std::set<std::string>& wanted,
-                                        const std::vector<Path>& directories) {
-    std::set<std::string> present;
+/// Name -> where it lies, for those that lie anywhere.
+std::map<std::string, Path> find_libraries(sys::FileSystem& fs,
+                                           const std::set<std::string>& wanted,
+                                           const std::vector<Path>& directories) {
+    std::map<std::string, Path> found;
     for (const std::string& name : wanted) {
-        if (std::ranges::any_of(directories, [&](const Path& directory) {
-                return sys::exists(fs, directory / name);
-            })) {
-            present.insert(name);
+        const auto directory = std::ranges::find_if(
+            directories, [&](const Path& path) { return sys::exists(fs, path / name); });
+        if (directory != directories.end()) {
+            found.emplace(name, *directory / name);
         }
     }
-    return present;
+    return found;
+}
+
+/// What the real libraries define.
+Result<std::set<std::string>> read_exports(const std::map<std::string, Path>& found,
+                                           const std::set<std::string>& real) {
+    std::set<std::string> names;
+    for (const auto& [name, path] : found) {
+        if (!real.contains(name)) {
+            continue;
+        }
+        KB_TRY(const std::vector<TorchLibrary> library, read_libraries({path}));
+        for (const binfmt::Symbol& symbol : library.front().facts.exports) {
+            names.emplace(symbol.name);
+        }
+    }
+    return names;
 }
 
 Result<Path> find_torch(const std::string& python,
@@ -377,12 +364,6 @@ StubMachine machine_of(std::span<const TorchLibrary> libraries) {
                                                              : StubMachine::x86_64;
 }
 
-std::string
-appended(const sys::EnvironmentMap& environment, std::string_view name, const Path& directory) {
-    const auto old = sys::lookup(environment, name);
-    return old ? *old + ":" + directory.string() : directory.string();
-}
-
 Result<void> make_stubs(const TestShellRequest& request,
                         const sys::EnvironmentMap& environment,
                         sys::FileSystem& fs,
@@ -390,26 +371,34 @@ Result<void> make_stubs(const TestShellRequest& request,
     KB_TRY(const std::vector<Path> files, torch_library_files(fs, shell.torch));
     KB_TRY(const std::vector<TorchLibrary> libraries, read_libraries(files));
     const std::set<std::string> foreign = foreign_libraries(libraries);
-    const std::set<std::string> present =
-        present_libraries(fs, foreign, library_directories(fs, environment, shell.torch));
-    for (const std::string& name : foreign) {
-        if (!present.contains(name)) {
-            shell.stubbed.push_back(name);
-        }
+    const std::map<std::string, Path> found =
+        find_libraries(fs, foreign, library_directories(fs, environment, shell.torch));
+    std::set<std::string> names;
+    for (const auto& [name, path] : found) {
+        names.insert(name);
     }
+    StubChoice choice = choose_stubs(foreign, names);
+    shell.stubbed = std::move(choice.stubbed);
     if (shell.stubbed.empty()) {
         return {};
     }
-    KB_TRY(const std::string key, stub_key(fs, files, present));
+    KB_TRY(const std::string key, stub_key(fs, files, choice.real));
     shell.stubs = request.cache / key;
     if (!sys::exists(fs, shell.stubs)) {
+        KB_TRY(std::set<std::string> defined, read_exports(found, choice.real));
         std::map<std::string, std::string> content;
-        for (const StubLibrary& stub : plan_stubs(libraries, present, machine_of(libraries))) {
+        for (const StubLibrary& stub : plan_stubs({.libraries = libraries,
+                                       .real = choice.real,
+                                       .defined = std::move(defined),
+                                       .machine = machine_of(libraries)})) {
             content[stub.soname] = write_stub_library(stub);
         }
         KB_TRY(make_folder(fs, shell.stubs, content));
     }
-    shell.changes["LD_LIBRARY_PATH"] = appended(environment, "LD_LIBRARY_PATH", shell.stubs);
+    const std::string old = sys::lookup(environment, "LD_LIBRARY_PATH").value_or("");
+    const std::string own = shell.stubs.string();
+    const std::string joined = choice.first ? own + ":" + old : old + ":" + own;
+    shell.changes["LD_LIBRARY_PATH"] = old.empty() ? own : joined;
     return {};
 }
 
@@ -432,11 +421,26 @@ std::set<std::string> foreign_libraries(std::span<const TorchLibrary> libraries)
     return foreign;
 }
 
-std::vector<StubLibrary> plan_stubs(std::span<const TorchLibrary> libraries,
-                                    const std::set<std::string>& present,
-                                    StubMachine machine) {
-    StubPlanner planner{libraries, present, machine};
-    for (const TorchLibrary& library : libraries) {
+StubChoice choose_stubs(const std::set<std::string>& foreign, const std::set<std::string>& found) {
+    const bool has_driver = found.contains(std::string{kDriver});
+    const bool complete = std::ranges::all_of(foreign, [&found](const std::string& name) {
+        return is_of_system(name) || name == kDriver || found.contains(name);
+    });
+    StubChoice choice{.first = !has_driver};
+    for (const std::string& name : foreign) {
+        const bool is_real = is_of_system(name) || complete || (has_driver && found.contains(name));
+        if (is_real) {
+            choice.real.insert(name);
+        } else {
+            choice.stubbed.push_back(name);
+        }
+    }
+    return choice;
+}
+
+std::vector<StubLibrary> plan_stubs(const StubInput& input) {
+    StubPlanner planner{input};
+    for (const TorchLibrary& library : input.libraries) {
         planner.add(library);
     }
     return planner.take();
@@ -482,6 +486,7 @@ Error replace_process(const std::vector<std::string>& argv,
     };
     const std::vector<char*> arguments = pointers(words);
     const std::vector<char*> settings = pointers(variables);
+    ::signal(SIGPIPE, SIG_DFL); // an ignored signal would stay ignored in the new program
     ::execvpe(arguments.front(), arguments.data(), settings.data());
     return error_from_errno(errno, fmt::format("starting '{}'", argv.front()));
 }

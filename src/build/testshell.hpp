@@ -26,16 +26,39 @@ struct TorchLibrary {
     binfmt::SharedObject facts{};
 };
 
-/// PURE. Libraries that torch needs, does not bring and `present` does not hold, each with the
-/// functions that torch takes from it. A versioned import goes to the library that it names, an
-/// unversioned one that no library of torch defines to every missing library that its importer
-/// needs. Python's own symbols are left out.
-[[nodiscard]] std::vector<StubLibrary> plan_stubs(std::span<const TorchLibrary> libraries,
-                                                  const std::set<std::string>& present,
-                                                  StubMachine machine);
+struct StubInput {
+    std::span<const TorchLibrary> libraries{};
+    /// Foreign libraries that stay real ...
+    std::set<std::string> real{};
+    /// ... and what they define.
+    std::set<std::string> defined{};
+    StubMachine machine = StubMachine::x86_64;
+};
+
+/// PURE. Libraries that torch needs, does not bring and that are not real, each with the functions
+/// that torch takes from it. A versioned import goes to the library that it names; an unversioned
+/// one that nobody defines to every missing library that its importer needs (torch has unversioned
+/// imports of the C++ runtime, which a stub must not catch). Python's own symbols are left out.
+[[nodiscard]] std::vector<StubLibrary> plan_stubs(const StubInput& input);
 
 /// Names that the libraries need and do not bring.
 [[nodiscard]] std::set<std::string> foreign_libraries(std::span<const TorchLibrary> libraries);
+
+/// Which foreign libraries stay real, and where stubs stand in LD_LIBRARY_PATH.
+struct StubChoice {
+    std::set<std::string> real{};
+    /// Libraries to replace, sorted; empty when torch loads as it is.
+    std::vector<std::string> stubbed{};
+    /// Before or behind what LD_LIBRARY_PATH holds.
+    bool first = false;
+};
+
+/// PURE. `found` are the foreign libraries that lie on this machine. All there (the driver's
+/// libcuda.so.1 apart, which torch loads late): no stubs. No driver: every GPU library is a stub,
+/// also those of an installed toolkit, whose real halves crash over stub ones. A driver: only what
+/// is missing.
+[[nodiscard]] StubChoice choose_stubs(const std::set<std::string>& foreign,
+                                      const std::set<std::string>& found);
 
 struct TestShellRequest {
     TestAs as = TestAs::as_is;

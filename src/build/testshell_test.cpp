@@ -34,6 +34,7 @@ std::vector<TorchLibrary> torch() {
          {.name = "cudaGetErrorString", .version = "libcudart.so.13", .library = "libcudart.so.13"},
          {.name = "sin", .version = "GLIBC_2.2.5", .library = "libm.so.6"},
          {.name = "cufftExec"},
+         {.name = "_Znwm"},
          {.name = "c10_function"},
          {.name = "PyObject_Call"},
          {.name = "__gmon_start__", .binding = Binding::weak}}));
@@ -48,7 +49,8 @@ TEST_CASE("stubs hold what torch takes from each missing library", "[build][test
     const auto libraries = torch();
     CHECK(foreign_libraries(libraries) ==
           std::set<std::string>{"libcudart.so.13", "libcufft.so.12", "libm.so.6"});
-    const auto stubs = plan_stubs(libraries, {"libm.so.6"}, StubMachine::x86_64);
+    const auto stubs =
+        plan_stubs({.libraries = libraries, .real = {"libm.so.6"}, .defined = {"_Znwm", "sin"}});
     REQUIRE(stubs.size() == 2);
     CHECK(stubs[0].soname == "libcudart.so.13");
     CHECK(stubs[0].symbols ==
@@ -62,9 +64,28 @@ TEST_CASE("stubs hold what torch takes from each missing library", "[build][test
 }
 
 TEST_CASE("a machine that has everything needs no stubs", "[build][testshell]") {
-    CHECK(
-        plan_stubs(torch(), {"libm.so.6", "libcudart.so.13", "libcufft.so.12"}, StubMachine::x86_64)
-            .empty());
+    const auto libraries = torch();
+    CHECK(plan_stubs(
+              {.libraries = libraries, .real = {"libm.so.6", "libcudart.so.13", "libcufft.so.12"}})
+              .empty());
+}
+
+TEST_CASE("stubs are all or only the missing, by whether there is a driver", "[build][testshell]") {
+    const std::set<std::string> foreign = {
+        "libc.so.6", "libcublas.so.13", "libcuda.so.1", "libcudart.so.13", "libstdc++.so.6"};
+    const auto stubbed = [&foreign](const std::set<std::string>& found) {
+        return choose_stubs(foreign, found).stubbed;
+    };
+    using Names = std::vector<std::string>;
+    CHECK(stubbed({}) == Names{"libcublas.so.13", "libcuda.so.1", "libcudart.so.13"});
+    // A toolkit without a driver: its real libraries would crash over stub ones.
+    CHECK(stubbed({"libcudart.so.13"}) ==
+          Names{"libcublas.so.13", "libcuda.so.1", "libcudart.so.13"});
+    CHECK(stubbed({"libcudart.so.13", "libcublas.so.13"}).empty());
+    CHECK(stubbed({"libcuda.so.1", "libcudart.so.13"}) == Names{"libcublas.so.13"});
+    CHECK(choose_stubs(foreign, {}).first);
+    CHECK_FALSE(choose_stubs(foreign, {"libcuda.so.1"}).first);
+    CHECK(choose_stubs(foreign, {}).real == std::set<std::string>{"libc.so.6", "libstdc++.so.6"});
 }
 
 namespace {

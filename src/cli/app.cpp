@@ -93,6 +93,20 @@ CLI::App* add_command(CLI::App& app, Command& command) {
     return sub;
 }
 
+/// Our own arguments, and for a command that takes the rest what stands behind the first "--".
+std::pair<std::vector<std::string>, std::vector<std::string>>
+split_rest(const std::vector<std::string>& arguments,
+           const std::vector<std::unique_ptr<Command>>& commands) {
+    const auto dashes = std::ranges::find(arguments, "--");
+    const bool takes_rest = std::ranges::any_of(commands, [&arguments](const auto& command) {
+        return !arguments.empty() && command->takes_rest() && command->name() == arguments.front();
+    });
+    if (dashes == arguments.end() || !takes_rest) {
+        return {arguments, {}};
+    }
+    return {{arguments.begin(), dashes}, {dashes + 1, arguments.end()}};
+}
+
 /// The word of the command line that no command or option has, with the nearest that exists.
 std::vector<std::string> usage_notes(const std::vector<std::string>& arguments,
                                      const std::vector<std::unique_ptr<Command>>& commands) {
@@ -172,9 +186,9 @@ ExitCode run(const std::vector<std::string>& arguments, const Services& services
         services.terminal.out(app.help());
         return ExitCode::usage;
     }
+    const auto [own, rest] = split_rest(arguments, commands);
     try {
-        std::vector<std::string> reversed{arguments.rbegin(),
-                                          arguments.rend()}; // CLI11 takes them last first
+        std::vector<std::string> reversed{own.rbegin(), own.rend()}; // CLI11 takes them last first
         app.parse(reversed);
     } catch (const CLI::CallForHelp&) {
         const CLI::App* deepest = &app;
@@ -195,11 +209,7 @@ ExitCode run(const std::vector<std::string>& arguments, const Services& services
     for (const auto& [sub, command] : by_app) {
         if (sub->parsed()) {
             if (command->takes_rest()) {
-                std::vector<std::string> rest = sub->remaining();
-                if (!rest.empty() && rest.front() == "--") {
-                    rest.erase(rest.begin());
-                }
-                command->set_rest(rest);
+                command->set_rest(rest.empty() ? sub->remaining() : rest);
             }
             return command->run(services);
         }

@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_hash());
     commands.push_back(make_verify());
     commands.push_back(make_confine());
+    commands.push_back(make_testshell());
     return commands;
 }
 

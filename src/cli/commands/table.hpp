@@ -16,5 +16,6 @@ std::unique_ptr<Command> make_confine();
 std::unique_ptr<Command> make_hash();
 std::unique_ptr<Command> make_init();
 std::unique_ptr<Command> make_verify();
+std::unique_ptr<Command> make_testshell();
 
 } // namespace kb::cli

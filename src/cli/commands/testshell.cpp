@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/testshell.hpp"
+
+#include "base/text.hpp"
+#include "cli/commands/table.hpp"
+#include "cli/render.hpp"
+#include "cli/settings.hpp"
+#include "sys/environment.hpp"
+
+#include <fmt/format.h>
+
+namespace kb::cli {
+
+namespace {
+
+constexpr std::string_view kDescription =
+    "Runs CMD, or a shell, in an environment in which the Python you use can import the\n"
+    "CUDA build of torch although this machine has no GPU libraries: each missing library is\n"
+    "replaced by a generated stub whose functions answer 'no device'. Nothing is installed;\n"
+    "stubs are made once for each torch and kept beside the store. For tests only.\n"
+    "\n"
+    "With --as cpu torch also says that it has no CUDA (torch.version.cuda is None), so that\n"
+    "loaders choose a kernel's CPU variant.\n"
+    "\n"
+    "  kernel-builder testshell -- python3 -m pytest tests\n"
+    "  kernel-builder testshell --as cpu -- python3 -c 'import torch; print(torch.version.cuda)'\n"
+    "  eval \"$(kernel-builder testshell --print-env)\"\n"
+    "\n"
+    "Exit code: that of CMD; 2 for a wrong option, 4 when there is no torch.";
+
+std::string shell_quoted(std::string_view text) {
+    return "'" + replace_all(text, "'", "'\\''") + "'";
+}
+
+class TestShellCommand final : public Command {
+public:
+    [[nodiscard]] std::string_view name() const override { return "testshell"; }
+
+    [[nodiscard]] std::string_view summary() const override {
+        return "Run a program where a CUDA torch imports without a GPU";
+    }
+
+    [[nodiscard]] std::string_view description() const override { return kDescription; }
+
+    [[nodiscard]] Tier tier() const override { return Tier::machine; }
+
+    [[nodiscard]] std::vector<OptionRow> options() override {
+        return {{.name = "--as",
+                 .value = "cpu",
+                 .help = "what torch says about itself; 'cpu' hides CUDA",
+                 .target = &as_},
+                {.name = "--torch",
+                 .value = "DIR",
+                 .help = "torch's package directory (default: that of --python)",
+                 .target = &torch_},
+                {.name = "--python",
+                 .value = "PROGRAM",
+                 .help = "the Python whose torch is meant",
+                 .target = &python_},
+                {.name = "--print-env",
+                 .value = "",
+                 .help = "print the variables as shell commands and run nothing",
+                 .target = &print_env_}};
+    }
+
+    [[nodiscard]] bool takes_rest() const override { return true; }
+
+    void set_rest(const std::vector<std::string>& arguments) override { program_ = arguments; }
+
+    ExitCode run(const Services& services) override {
+        if (as_ && *as_ != "cpu") {
+            services.terminal.err(
+                fmt::format("error: --as knows 'cpu', not '{}'\n", escape_control(*as_)));
+            return ExitCode::usage;
+        }
+        Diagnostics diagnostics;
+        const auto settings = read_settings({}, services, diagnostics);
+        render_diagnostics(diagnostics, {}, services.terminal);
+        if (!settings) {
+            return ExitCode::configuration;
+        }
+        const auto shell = build::prepare_test_shell(
+            {.as = as_ ? build::TestAs::cpu : build::TestAs::as_is,
+             .torch = torch_ ? services.current_directory / *torch_ : sys::Path{},
+             .python = python_,
+             .cache = settings->store.parent_path() / "testshell"},
+            services.environment,
+            services.fs,
+            services.processes);
+        if (!shell) {
+            render_error(shell.error(), services.terminal);
+            return exit_code_for(shell.error(), ExitCode::toolchain);
+        }
+        return print_env_ ? print(*shell, services) : start(*shell, services);
+    }
+
+private:
+    static ExitCode print(const build::TestShell& shell, const Services& services) {
+        for (const auto& [name, value] : shell.changes) {
+            services.terminal.out(fmt::format("export {}={}\n", name, shell_quoted(value)));
+        }
+        return ExitCode::ok;
+    }
+
+    ExitCode start(const build::TestShell& shell, const Services& services) {
+        sys::EnvironmentMap environment = services.environment;
+        for (const auto& [name, value] : shell.changes) {
+            environment.insert_or_assign(name, value);
+        }
+        if (program_.empty()) {
+            services.terminal.err(fmt::format("{} stubs for torch in '{}'; 'exit' leaves\n",
+                                              shell.stubbed.size(),
+                                              shell.torch.string()));
+            program_ = {sys::lookup(environment, "SHELL").value_or("/bin/sh")};
+        }
+        render_error(build::replace_process(program_, environment), services.terminal);
+        return ExitCode::toolchain;
+    }
+
+    std::optional<std::string> as_{};
+    std::optional<std::string> torch_{};
+    std::string python_ = "python3";
+    bool print_env_ = false;
+    std::vector<std::string> program_{};
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_testshell() {
+    return std::make_unique<TestShellCommand>();
+}
+
+} // namespace kb::cli
