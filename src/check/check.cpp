@@ -85,8 +85,9 @@ Report run(const CheckInput& input, std::span<const Check> checks) {
     }
     std::ranges::sort(report.verdicts);
     std::ranges::sort(report.findings);
-    const auto repeated = std::ranges::unique(report.findings);
-    report.findings.erase(repeated.begin(), repeated.end());
+    // Not std::ranges::unique: clang 14 cannot read its result.
+    report.findings.erase(std::unique(report.findings.begin(), report.findings.end()),
+                          report.findings.end());
     return report;
 }
 

@@ -61,14 +61,30 @@ bool begins(std::string_view text, Prefixes prefixes) {
                                [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
-/// The C and C++ runtime; its symbols carry versions, but for those that a library of torch exports
-/// as well.
+/// The C++ runtime. Its symbols carry versions, but for those that torch's libraries export as
+/// well: the linker may have bound to these.
 bool is_runtime_symbol(std::string_view name) {
-    constexpr std::array<std::string_view, 9> kPrefixes{
-        "_ZNS", "_ZNKS", "_ZS", "_ZTVN10__cxxabiv1", "_Znw", "_Zna", "_Zdl", "_Zda", "__cxa_"};
-    constexpr std::array<std::string_view, 4> kMore{
-        "_Unwind_", "__gxx_personality", "_ZTIS", "_ZTVS"};
-    return begins(name, kPrefixes) || begins(name, kMore);
+    constexpr std::array<std::string_view, 9> kPrefixes{"_ZS",
+                                                        "_ZTVN10__cxxabiv1",
+                                                        "_Znw",
+                                                        "_Zna",
+                                                        "_Zdl",
+                                                        "_Zda",
+                                                        "__cxa_",
+                                                        "_Unwind_",
+                                                        "__gxx_personality"};
+    if (begins(name, kPrefixes)) {
+        return true;
+    }
+    // "_ZNKRSt...": members of namespace std, whatever they are qualified with; "_ZTISt...".
+    std::string_view rest = name;
+    if (name.starts_with("_ZN")) {
+        const std::size_t at = name.find_first_not_of("rVKRO", 3);
+        rest = name.substr(std::min(at, name.size()));
+    } else if (name.starts_with("_ZT") && name.size() > 4) {
+        rest = name.substr(4);
+    }
+    return rest.size() >= 2 && rest[0] == 'S' && rest[1] >= 'a' && rest[1] <= 'z';
 }
 
 /// What the needed libraries of one library may define.

@@ -59,8 +59,7 @@ Node backend_table(const Metadata& metadata) {
     if (metadata.archs) {
         std::vector<std::string> archs = *metadata.archs;
         std::ranges::sort(archs);
-        const auto repeated = std::ranges::unique(archs);
-        archs.erase(repeated.begin(), repeated.end());
+        archs.erase(std::unique(archs.begin(), archs.end()), archs.end());
         out.set("archs", Node::strings(archs));
     }
     keep_unknown(out, child_of(&metadata.origin, "backend"), {"type", "archs"});
