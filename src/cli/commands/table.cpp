@@ -13,6 +13,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_verify());
     commands.push_back(make_confine());
     commands.push_back(make_testshell());
+    commands.push_back(make_upload());
     return commands;
 }
 

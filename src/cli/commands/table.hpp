@@ -17,5 +17,6 @@ std::unique_ptr<Command> make_hash();
 std::unique_ptr<Command> make_init();
 std::unique_ptr<Command> make_verify();
 std::unique_ptr<Command> make_testshell();
+std::unique_ptr<Command> make_upload();
 
 } // namespace kb::cli
