@@ -357,6 +357,13 @@ Result<BuildReport> run(const BuildInput& input,
                         const BuildOptions& options,
                         const BuildServices& services,
                         const BuildEvents& events) {
+    if (!work.stale.empty() && !sandbox::has_fixed_paths(options.level)) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message =
+                         fmt::format("level '{}' gives no fixed paths, which the scripts of a "
+                                     "build need; use 'namespaces' or 'chroot'",
+                                     sandbox::to_text(options.level))};
+    }
     KB_TRY(project::make_state_directory(services.fs, input.project));
     KB_TRY(const sys::FileLock lock, sys::FileLock::acquire(input.project.state() / "lock", [&] {
                tell(events, "waiting for another build of this project");
