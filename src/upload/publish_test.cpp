@@ -296,8 +296,7 @@ TEST_CASE("a kill after any request loses nothing and repeats no confirmed blob"
         const UploadReport report = good(w.publish());
         // After the last commit only the reading back was missing.
         const bool was_complete = last + 1 >= requests;
-        CHECK(report.status ==
-              (was_complete ? UploadStatus::no_changes : UploadStatus::uploaded));
+        CHECK(report.status == (was_complete ? UploadStatus::no_changes : UploadStatus::uploaded));
         CHECK(content_at(w.hub, "v1", "build/" + kVariant + "/lib.abi3.so") == kLibrary);
         CHECK(content_at(w.hub, "main", "README.md") == "card");
         CHECK(w.hub.titles.size() == 3); // initial, version branch, card: no second commit

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A server on a free loopback port that answers with the raw bytes a test gives it: what a real server would never
-// send (a broken answer, a closed connection) is one line here. One thread a connection; joined at the end.
+// A server on a free loopback port that answers with the raw bytes a test gives it: what a real
+// server would never send (a broken answer, a closed connection) is one line here. One thread a
+// connection; joined at the end.
 #include <arpa/inet.h>
 #include <atomic>
 #include <cstdlib>
@@ -41,7 +42,9 @@ public:
             std::abort();
         }
         port_ = ::ntohs(address.sin_port);
-        acceptor_ = std::thread{[this] { accept_all(); }};
+        acceptor_ = std::thread{[this] {
+            accept_all();
+        }};
     }
 
     ~LoopbackServer() {
@@ -128,9 +131,8 @@ private:
             request.target =
                 request.head.substr(space + 1, request.head.find(' ', space + 1) - space - 1);
             const std::string answer = handler_(request);
-            if (answer.empty() ||
-                ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL) !=
-                    static_cast<::ssize_t>(answer.size())) {
+            if (answer.empty() || ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL) !=
+                                      static_cast<::ssize_t>(answer.size())) {
                 ::shutdown(fd, SHUT_RDWR);
                 return;
             }
