@@ -109,6 +109,8 @@ TEST_CASE("hash seals, verify holds until a byte changes", "[cli][hash][verify]"
     const std::string metadata = test::read_text(world.dir / "build" / kVariant / "metadata.json");
     CHECK(metadata.find("\"zz\"") != std::string::npos);
     CHECK(world.run({"verify"}) == ExitCode::ok);
+    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (1 check)\n"
+                                                             "  origin unknown\n");
     CHECK(world.run({"verify", "--require-clean"}) == ExitCode::failed);
     CHECK(world.run({"check-builds"}) == ExitCode::ok);
     test::write_text(world.dir / "build" / kVariant / "__init__.py", "import os\n");

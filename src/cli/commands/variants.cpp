@@ -64,11 +64,11 @@ std::string summary(const check::Report& report) {
             libraries.insert(verdict.library);
         }
     }
-    const std::string looked =
-        fmt::format("{} on {}",
-                    counted(report.verdicts.size(), "check"),
-                    libraries.size() == 1 ? std::string{"1 library"}
-                                          : fmt::format("{} libraries", libraries.size()));
+    std::string looked = counted(report.verdicts.size(), "check");
+    if (!libraries.empty()) {
+        looked += libraries.size() == 1 ? std::string{" on 1 library"}
+                                        : fmt::format(" on {} libraries", libraries.size());
+    }
     if (report.passed()) {
         return report.verdicts.empty() ? "passed (nothing to check)" : "passed (" + looked + ")";
     }
