@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "digest/digest.hpp"
 #include "document/json.hpp"
+#include "project/project.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,15 @@ namespace kb::project {
 namespace {
 
 constexpr std::string_view kSchema = "kernel-builder/manifest/1";
-using Manifest = std::map<std::string, std::string>; // path -> sha256 of what we wrote
+/// Path -> sha256 of what we wrote; while files are being replaced "old new", so that a killed run
+/// leaves nothing that the next one takes for somebody else's.
+using Manifest = std::map<std::string, std::string>;
+
+bool is_ours(const Manifest& manifest, const std::string& path, const std::string& sha256) {
+    const auto known = manifest.find(path);
+    return known != manifest.end() && !sha256.empty() &&
+           known->second.find(sha256) != std::string::npos;
+}
 
 Result<Manifest> read_manifest(sys::FileSystem& fs, const sys::Path& file) {
     Result<std::string> text = fs.read_file(file);
@@ -83,18 +92,16 @@ Result<Decision> decide(sys::FileSystem& fs,
         const std::string& path = image.path.text();
         wanted.insert(path);
         KB_TRY(const std::string now, current_digest(fs, root / path));
-        const auto known = ours.find(path);
         if (now == digest::sha256(image.content).hex()) {
             out.report.unchanged.push_back(path);
-        } else if (now.empty() || (known != ours.end() && known->second == now) ||
-                   force == Force::yes) {
+        } else if (now.empty() || is_ours(ours, path, now) || force == Force::yes) {
             out.report.written.push_back(path);
             out.to_write.push_back(&image);
         } else {
             out.report.kept.push_back(path);
         }
     }
-    for (const auto& [path, sha256] : ours) {
+    for (const auto& [path, digests] : ours) {
         if (wanted.contains(path)) {
             continue;
         }
@@ -102,7 +109,7 @@ Result<Decision> decide(sys::FileSystem& fs,
         if (now.empty()) {
             continue;
         }
-        if (now == sha256 || force == Force::yes) {
+        if (is_ours(ours, path, now) || force == Force::yes) {
             out.report.removed.push_back(path);
             out.to_remove.push_back(path);
         } else {
@@ -135,11 +142,26 @@ Result<GeneratedReport> write_generated(sys::FileSystem& fs,
                                         Force force,
                                         DryRun dry_run) {
     const sys::Path manifest_file = state / "manifest.json";
-    KB_TRY(Manifest manifest, read_manifest(fs, manifest_file));
+    KB_TRY(const Manifest manifest, read_manifest(fs, manifest_file));
     KB_TRY(Decision decision, decide(fs, root, images, manifest, force));
     if (dry_run == DryRun::yes || (!decision.report.kept.empty() && force == Force::no)) {
         return decision.report;
     }
+    Manifest after;
+    for (const FileImage& image : images) {
+        after.emplace(image.path.text(), digest::sha256(image.content).hex());
+    }
+    if (after == manifest && decision.to_write.empty() && decision.to_remove.empty()) {
+        return decision.report;
+    }
+    KB_TRY(make_state_directory(fs, state));
+    Manifest during = manifest;
+    for (const auto& [path, sha256] : after) {
+        std::string& digests = during[path];
+        digests += digests.empty() || digests == sha256 ? "" : " ";
+        digests = digests == sha256 ? sha256 : digests + sha256;
+    }
+    KB_TRY(fs.write_atomic(manifest_file, manifest_text(during), FileMode::regular));
     for (const FileImage* image : decision.to_write) {
         KB_TRY(fs.make_directories((root / image->path.text()).parent_path()));
         KB_TRY(fs.write_atomic(root / image->path.text(), image->content, image->mode));
@@ -148,12 +170,7 @@ Result<GeneratedReport> write_generated(sys::FileSystem& fs,
         KB_TRY(fs.remove_file(root / path));
         remove_empty_parents(fs, root, RelPath::literal(path));
     }
-    manifest.clear();
-    for (const FileImage& image : images) {
-        manifest.emplace(image.path.text(), digest::sha256(image.content).hex());
-    }
-    KB_TRY(fs.make_directories(state));
-    KB_TRY(fs.write_atomic(manifest_file, manifest_text(manifest), FileMode::regular));
+    KB_TRY(fs.write_atomic(manifest_file, manifest_text(after), FileMode::regular));
     return decision.report;
 }
 

@@ -2,6 +2,7 @@
 #include "project/generated.hpp"
 
 #include "support/catch.hpp"
+#include "support/faulty_file_system.hpp"
 #include "support/support.hpp"
 
 namespace kb::project {
@@ -77,6 +78,41 @@ TEST_CASE("a link in the place of a generated file is not followed", "[project][
     std::filesystem::create_symlink("victim", world.dir / "a");
     CHECK(world.write({image("a", "1")}).kept == Names{"a"});
     CHECK(test::read_text(world.dir / "victim") == "precious");
+}
+
+TEST_CASE("killed at any step, the next run takes nothing of ours for somebody else's",
+          "[project][generated]") {
+    const std::vector<FileImage> first{image("a", "1"), image("sub/b", "1"), image("stale", "1")};
+    const std::vector<FileImage> second{image("a", "2"), image("sub/b", "2"), image("c", "2")};
+    const std::vector<FileImage> third{image("a", "3"), image("c", "3")};
+    std::size_t kills = 0;
+    for (std::size_t n = 1; n < 100; ++n) {
+        World world;
+        world.write(first);
+        test::FaultyFileSystem faulty{world.fs};
+        faulty.fail_at(n, test::FaultyFileSystem::Death::yes);
+        const auto killed = write_generated(
+            faulty, world.dir.path(), world.dir / ".kernel-builder", second, Force::no, DryRun::no);
+        kills += killed ? 0U : 1U;
+        CAPTURE(n);
+        // What is generated changed meanwhile.
+        CHECK(world.write(third).kept.empty());
+        CHECK(test::read_text(world.dir / "a") == "3");
+        CHECK_FALSE(std::filesystem::exists(world.dir / "sub"));
+        CHECK_FALSE(std::filesystem::exists(world.dir / "stale"));
+        if (killed) {
+            break;
+        }
+    }
+    CHECK(kills > 5);
+}
+
+TEST_CASE("our folder is marked, and not made for nothing", "[project][generated]") {
+    World world;
+    world.write({});
+    CHECK_FALSE(std::filesystem::exists(world.dir / ".kernel-builder"));
+    world.write({image("a", "1")});
+    CHECK(std::filesystem::exists(world.dir / ".kernel-builder/CACHEDIR.TAG"));
 }
 
 } // namespace

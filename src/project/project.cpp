@@ -159,11 +159,14 @@ Result<plan::SourceSnapshot> read_snapshot(sys::FileSystem& fs, const Project& p
 }
 
 Result<void> make_state_directory(sys::FileSystem& fs, const Project& project) {
+    return make_state_directory(fs, project.state());
+}
+
+Result<void> make_state_directory(sys::FileSystem& fs, const sys::Path& directory) {
     // The marker is the one of the Cache Directory Tagging Specification: backup programs skip it
     // too.
     constexpr std::string_view kMarker =
         "Signature: 8a477f597d28d172789f06886806bc55\n# Made by kernel-builder; safe to delete.\n";
-    const sys::Path directory = project.state();
     if (sys::exists(fs, directory / "CACHEDIR.TAG")) {
         return {};
     }
@@ -176,8 +179,9 @@ Result<void> make_state_directory(sys::FileSystem& fs, const Project& project) {
         }
     }
     KB_TRY(fs.make_directories(directory));
-    KB_TRY(fs.write_atomic(directory / ".gitignore", "*\n", FileMode::regular));
-    return fs.write_atomic(directory / "CACHEDIR.TAG", kMarker, FileMode::regular);
+    // The marker first: killed in between, the directory is ours all the same.
+    KB_TRY(fs.write_atomic(directory / "CACHEDIR.TAG", kMarker, FileMode::regular));
+    return fs.write_atomic(directory / ".gitignore", "*\n", FileMode::regular);
 }
 
 } // namespace kb::project

@@ -55,5 +55,7 @@ Result<plan::SourceSnapshot> read_snapshot(sys::FileSystem& fs, const Project& p
 /// Makes `.kernel-builder/` with a marker and an ignore file for git. `denied` when a directory of
 /// that name without our marker is there.
 Result<void> make_state_directory(sys::FileSystem& fs, const Project& project);
+/// The same for a directory that is named itself.
+Result<void> make_state_directory(sys::FileSystem& fs, const sys::Path& directory);
 
 } // namespace kb::project
