@@ -6,6 +6,10 @@ namespace kb::cli {
 std::vector<std::unique_ptr<Command>> make_commands() {
     std::vector<std::unique_ptr<Command>> commands;
     commands.push_back(make_init());
+    commands.push_back(make_create_pyproject());
+    commands.push_back(make_clean_pyproject());
+    commands.push_back(make_generate());
+    commands.push_back(make_fill_card());
     commands.push_back(make_build());
     commands.push_back(make_check_abi());
     commands.push_back(make_check_builds());
