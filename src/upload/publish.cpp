@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "document/json.hpp"
+#include "sys/file_lock.hpp"
 #include "upload/commit_body.hpp"
 
 #include <fmt/format.h>
@@ -50,6 +51,12 @@ public:
             return std::move(report_);
         }
         KB_TRY(make_places());
+        // Two uploads from one directory would share the journal.
+        KB_TRY(fs_->make_directories(request_->journal.parent_path()));
+        KB_TRY(const sys::FileLock lock,
+               sys::FileLock::acquire(request_->journal.string() + ".lock", [this] {
+                   note("waiting for another upload from this directory");
+               }));
         KB_TRY(Journal journal, open_journal());
         for (Work& work : works_) {
             if (!work.plan.empty()) {
