@@ -23,6 +23,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace kb::cli {
 
@@ -359,10 +360,14 @@ private:
             request.note = [&progress](const std::string& text) {
                 progress.stage(text);
             };
-            request.transfer.progress = [&progress](const upload::TransferProgress& p) {
-                progress.count(p.bytes_done >> 20U,
-                               p.bytes_total >> 20U,
-                               fmt::format("MiB, {} of {} files", p.blobs_done, p.blobs_total));
+            request.transfer.progress = [&progress, last = ~std::uint64_t{0}](
+                                            const upload::TransferProgress& p) mutable {
+                const std::uint64_t mebibytes = p.bytes_done >> 20U;
+                if (mebibytes != std::exchange(last, mebibytes)) {
+                    progress.count(mebibytes,
+                                   p.bytes_total >> 20U,
+                                   fmt::format("MiB, {} of {} files", p.blobs_done, p.blobs_total));
+                }
             };
         }
         if (!options_.dry_run) {
