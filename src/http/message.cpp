@@ -54,6 +54,29 @@ bool is_range_current(const ServerRequest& request, const Headers& answer) {
            (!condition->starts_with("W/") && answer.find("ETag").value_or("") == *condition);
 }
 
+/// Sets status and headers for the part that is wanted; nothing when there is no such part.
+std::optional<RangePart>
+choose_part(const ServerRequest& request, std::uint64_t size, ServerResponse& response) {
+    Headers& headers = response.headers;
+    headers.set("Accept-Ranges", "bytes");
+    const std::string range =
+        is_range_current(request, headers) ? request.headers.text_or("Range") : std::string{};
+    const RangeVerdict verdict = parse_range(range, size);
+    if (std::holds_alternative<UnsatisfiableRange>(verdict)) {
+        response.status = 416;
+        headers.set("Content-Range", fmt::format("bytes */{}", size));
+        return std::nullopt;
+    }
+    if (const auto* part = std::get_if<RangePart>(&verdict)) {
+        response.status = 206;
+        headers.set(
+            "Content-Range",
+            fmt::format("bytes {}-{}/{}", part->first, part->first + part->length - 1, size));
+        return *part;
+    }
+    return RangePart{.first = 0, .length = size};
+}
+
 } // namespace
 
 Result<std::string> read_all(BodyReader& body, std::uint64_t max_bytes) {
@@ -119,26 +142,23 @@ ServerResponse file_response(const ServerRequest& request,
                              sys::UniqueFd file,
                              std::uint64_t size,
                              Headers headers) {
-    headers.set("Accept-Ranges", "bytes");
-    const std::string range =
-        is_range_current(request, headers) ? request.headers.text_or("Range") : std::string{};
-    const RangeVerdict verdict = parse_range(range, size);
-    if (std::holds_alternative<UnsatisfiableRange>(verdict)) {
-        headers.set("Content-Range", fmt::format("bytes */{}", size));
-        return {.status = 416, .headers = std::move(headers), .body = std::string{}};
+    ServerResponse response{.headers = std::move(headers)};
+    if (const auto part = choose_part(request, size, response)) {
+        response.body =
+            FileBody{.file = std::move(file), .offset = part->first, .length = part->length};
     }
-    if (const auto* part = std::get_if<RangePart>(&verdict)) {
-        headers.set(
-            "Content-Range",
-            fmt::format("bytes {}-{}/{}", part->first, part->first + part->length - 1, size));
-        return {.status = 206,
-                .headers = std::move(headers),
-                .body = FileBody{
-                    .file = std::move(file), .offset = part->first, .length = part->length}};
+    return response;
+}
+
+ServerResponse
+content_response(const ServerRequest& request, std::string content, Headers headers) {
+    ServerResponse response{.headers = std::move(headers)};
+    if (const auto part = choose_part(request, content.size(), response)) {
+        response.body = part->length == content.size()
+                            ? std::move(content)
+                            : content.substr(part->first, part->length);
     }
-    return {.status = 200,
-            .headers = std::move(headers),
-            .body = FileBody{.file = std::move(file), .offset = 0, .length = size}};
+    return response;
 }
 
 } // namespace kb::http

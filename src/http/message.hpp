@@ -105,5 +105,8 @@ using RangeVerdict = std::variant<WholeRange, RangePart, UnsatisfiableRange>;
                                            sys::UniqueFd file,
                                            std::uint64_t size,
                                            Headers headers);
+/// The same for content in memory.
+[[nodiscard]] ServerResponse
+content_response(const ServerRequest& request, std::string content, Headers headers);
 
 } // namespace kb::http

@@ -88,6 +88,16 @@ TEST_CASE("a file answer says which part it is", "[http][message]") {
     CHECK(ask({{"Range", "bytes=0-1"}, {"If-Range", "W/\"abc\""}}).status == 200);
 }
 
+TEST_CASE("content in memory is cut to the part that is asked for", "[http][message]") {
+    const auto ask = [](std::string range) {
+        return content_response({.headers = {{"Range", std::move(range)}}}, "0123456789", {});
+    };
+    CHECK(std::get<std::string>(ask("").body) == "0123456789");
+    CHECK(std::get<std::string>(ask("bytes=2-4").body) == "234");
+    CHECK(ask("bytes=2-4").status == 206);
+    CHECK(ask("bytes=10-").status == 416);
+}
+
 TEST_CASE("a body is read up to a limit", "[http][message]") {
     const std::string text(100, 'x');
     TextBody fits{text, std::nullopt};
