@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "registry/service.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace kb::registry {
+
+namespace {
+
+constexpr std::size_t kReadBlock = 1UL << 20U;
+
+hub::HubStatus not_the_object(std::string_view why) {
+    return {.http = 422, .message = fmt::format("the upload is not the object: {}", why)};
+}
+
+} // namespace
+
+Reply<hub::PreuploadAnswer>
+Service::preupload(const RepoRow& repo, std::string_view revision, const hub::Preupload& request) {
+    KB_TRY(const ResolvedRevision at, resolve(repo, revision));
+    hub::PreuploadAnswer answer;
+    for (const hub::PreuploadFile& file : request.files) {
+        hub::PreuploadVerdict verdict{.path = file.path};
+        if (file.size > parts_.settings.regular_bytes) {
+            verdict.mode = hub::UploadMode::lfs;
+        }
+        KB_TRY(const std::optional<hub::GitTreeItem> item,
+               find_item(tree_source(), at.commit.tree, file.path));
+        if (item && item->mode != hub::GitMode::tree) {
+            KB_TRY(const std::optional<FileRow> row, parts_.meta.find_file(repo.key, item->oid));
+            if (row) {
+                verdict.remote_oid = row->is_lfs ? row->sha256.hex() : row->oid.hex();
+            }
+        }
+        answer.files.push_back(std::move(verdict));
+    }
+    return answer;
+}
+
+Reply<bool> Service::has_object(const RepoRow& repo, const hub::LfsObject& object, Pin pin) {
+    KB_TRY(const std::optional<LfsRow> row, parts_.meta.find_lfs(repo.key, object.oid));
+    if (!row || row->size != object.size) {
+        return false;
+    }
+    KB_TRY(const std::optional<std::uint64_t> size, parts_.blobs.size(object.oid));
+    if (size != object.size) {
+        return false;
+    }
+    if (pin == Pin::yes) {
+        // "Present" is a promise until the commit: collection counts from here.
+        KB_TRY(parts_.meta.add_lfs(repo.key, *row, now()));
+    }
+    return true;
+}
+
+Reply<std::unique_ptr<sys::InputFile>> Service::open_object(const RepoRow& repo,
+                                                            const hub::LfsObject& object) {
+    KB_TRY(const std::optional<LfsRow> row, parts_.meta.find_lfs(repo.key, object.oid));
+    if (!row) {
+        return entry_not_found(object.oid.hex(), "this repository");
+    }
+    KB_TRY(auto file, parts_.blobs.open_read(object.oid));
+    return file;
+}
+
+std::string Service::sign(const UploadGrant& grant, std::string_view purpose) const {
+    return digest::hmac_sha256(parts_.signing_key,
+                               fmt::format("{}\n{}\n{}\n{}\n{}\n{}",
+                                           purpose,
+                                           grant.repo,
+                                           grant.object.oid.hex(),
+                                           grant.object.size,
+                                           grant.user,
+                                           grant.expires))
+        .hex();
+}
+
+bool Service::is_signed(const UploadGrant& grant,
+                        std::string_view purpose,
+                        std::string_view signature) const {
+    return digest::equal_constant_time(sign(grant, purpose), signature);
+}
+
+Reply<Done> Service::receive_object(const UploadGrant& grant, http::BodyReader& body) {
+    const std::uint64_t size = grant.object.size;
+    if (const auto length = body.length(); length && *length != size) {
+        return not_the_object(fmt::format("it has {} bytes, {} were announced", *length, size));
+    }
+    KB_TRY(store::BlobWriter writer, parts_.blobs.begin());
+    std::vector<std::byte> block(kReadBlock);
+    while (true) {
+        const Result<std::size_t> n = body.read(block);
+        if (!n) {
+            return hub::HubStatus{.http = 408, .message = "the upload broke off"};
+        }
+        if (*n == 0) {
+            break;
+        }
+        if (writer.written() + *n > size) {
+            return not_the_object(fmt::format("it has over {} bytes", size));
+        }
+        KB_TRY(writer.write(as_text(std::span{block}.first(*n))));
+    }
+    const Result<store::StoredBlob> stored =
+        writer.finish({.digest = grant.object.oid, .size = size});
+    if (!stored && stored.error().code == ErrorCode::corrupt) {
+        return not_the_object(stored.error().to_text());
+    }
+    KB_TRY(stored);
+    KB_TRY(parts_.meta.add_lfs(grant.repo, {.sha256 = grant.object.oid, .size = size}, now()));
+    return Done{};
+}
+
+} // namespace kb::registry
