@@ -18,6 +18,10 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_confine());
     commands.push_back(make_testshell());
     commands.push_back(make_upload());
+    commands.push_back(make_registry_init());
+    commands.push_back(make_registry_serve());
+    commands.push_back(make_registry_token_create());
+    commands.push_back(make_registry_fsck());
     return commands;
 }
 

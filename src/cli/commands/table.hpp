@@ -22,5 +22,9 @@ std::unique_ptr<Command> make_fill_card();
 std::unique_ptr<Command> make_verify();
 std::unique_ptr<Command> make_testshell();
 std::unique_ptr<Command> make_upload();
+std::unique_ptr<Command> make_registry_init();
+std::unique_ptr<Command> make_registry_serve();
+std::unique_ptr<Command> make_registry_token_create();
+std::unique_ptr<Command> make_registry_fsck();
 
 } // namespace kb::cli
