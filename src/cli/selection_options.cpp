@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/selection_options.hpp"
 
+#include "backend/arch.hpp"
 #include "base/text.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,21 @@ std::vector<std::string> items(const std::string& text) {
     for (const std::string_view item : split(text, ',')) {
         if (!trim(item).empty()) {
             out.emplace_back(trim(item));
+        }
+    }
+    return out;
+}
+
+/// A device of any vendor; what nobody ever made would leave nothing, without a word.
+std::vector<std::string> devices(const std::string& text, Diagnostics& diagnostics) {
+    std::vector<std::string> out = items(text);
+    for (const std::string& name : out) {
+        const auto cuda = backend::check_arch(backend::BackendId::cuda, name);
+        const auto rocm = backend::check_arch(backend::BackendId::rocm, name);
+        if (cuda && rocm) {
+            const backend::ArchProblem& problem = name.starts_with("gfx") ? *rocm : *cuda;
+            diagnostics.error(
+                "bad-selection", {.file = "--arch"}, escape_control(problem.message), problem.notes);
         }
     }
     return out;
@@ -77,7 +93,7 @@ std::optional<plan::Selection> resolve(const SelectionOptions& options, Diagnost
     plan::Selection out{.torch = versions("--torch", options.torch, problems),
                         .cuda = versions("--cuda", options.cuda, problems),
                         .rocm = versions("--rocm", options.rocm, problems),
-                        .archs = items(options.arch),
+                        .archs = devices(options.arch, problems),
                         .variants = options.variants,
                         .latest = options.latest,
                         .bundle_only = !options.all_rows};

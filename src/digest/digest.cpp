@@ -15,7 +15,14 @@ namespace {
 
 template <std::size_t N>
 std::string to_hex(const std::array<std::uint8_t, N>& bytes) {
-    return fmt::format("{:02x}", fmt::join(bytes, ""));
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string hex;
+    hex.reserve(2 * N);
+    for (const std::uint8_t byte : bytes) {
+        hex += kDigits[byte >> 4U];
+        hex += kDigits[byte & 15U];
+    }
+    return hex;
 }
 
 int hex_value(char c) {

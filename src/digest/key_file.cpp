@@ -5,18 +5,71 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 namespace kb::digest {
 
-void KeyFile::set(std::string key, std::string_view value) {
-    KB_ASSERT(!key.empty() && key.find_first_of(" \n\t") == std::string::npos, "a key is one word");
-    const bool added = lines_.emplace(std::move(key), escape_control(value)).second;
-    KB_ASSERT(added, "a key of a build key is set once");
+namespace {
+
+bool is_word(std::string_view text) {
+    return !text.empty() &&
+           std::ranges::none_of(text, [](char c) { return c == ' ' || c == '\n' || c == '\t'; });
+}
+
+bool is_plain(std::string_view text) {
+    return std::ranges::none_of(
+        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; });
+}
+
+} // namespace
+
+void KeyFile::set(std::string_view key, std::string_view value) {
+    KB_ASSERT(is_word(key), "a key is one word");
+    if (text_.empty()) {
+        text_.reserve(2048); // most keys are a page of lines
+        lines_.reserve(32);
+    }
+    Line line{.begin = text_.size(), .key_size = key.size()};
+    text_.append(key).append(1, ' ');
+    if (is_plain(value)) {
+        text_.append(value);
+    } else {
+        text_.append(escape_control(value));
+    }
+    line.size = text_.size() - line.begin;
+    lines_.push_back(line);
+}
+
+std::string_view KeyFile::key_of(const Line& line) const {
+    return std::string_view{text_}.substr(line.begin, line.key_size);
+}
+
+std::vector<KeyFile::Line> KeyFile::sorted() const {
+    std::vector<Line> lines = lines_;
+    const auto key = [this](const Line& line) {
+        return key_of(line);
+    };
+    std::ranges::sort(lines, {}, key);
+    KB_ASSERT(std::ranges::adjacent_find(lines, {}, key) == lines.end(),
+              "a key of a build key is set once");
+    return lines;
+}
+
+std::map<std::string, std::string> KeyFile::lines() const {
+    std::map<std::string, std::string> out;
+    for (const Line& line : lines_) {
+        const std::string_view whole = std::string_view{text_}.substr(line.begin, line.size);
+        out.emplace(key_of(line), whole.substr(line.key_size + 1));
+    }
+    return out;
 }
 
 std::string KeyFile::to_text() const {
     std::string out;
-    for (const auto& [key, value] : lines_) {
-        out += fmt::format("{} {}\n", key, value);
+    out.reserve(text_.size() + lines_.size());
+    for (const Line& line : sorted()) {
+        out.append(text_, line.begin, line.size).append(1, '\n');
     }
     return out;
 }
@@ -27,34 +80,39 @@ Digest KeyFile::digest() const {
 
 Result<KeyFile> KeyFile::parse(std::string_view text) {
     KeyFile out;
+    std::set<std::string_view> seen;
     for (const std::string_view line : split(text, '\n')) {
         if (line.empty()) {
             continue;
         }
         const std::size_t space = line.find(' ');
         if (space == 0 || space == std::string_view::npos ||
-            !out.lines_.emplace(line.substr(0, space), line.substr(space + 1)).second) {
+            line.substr(0, space).find('\t') != std::string_view::npos ||
+            !seen.insert(line.substr(0, space)).second) {
             return Error{.code = ErrorCode::corrupt,
                          .message =
                              fmt::format("'{}' is not a line of a key file", escape_control(line))};
         }
+        out.set(line.substr(0, space), line.substr(space + 1));
     }
     return out;
 }
 
 std::string difference(const KeyFile& before, const KeyFile& after) {
     std::string out;
-    for (const auto& [key, value] : before.lines()) {
-        const auto found = after.lines().find(key);
-        if (found == after.lines().end() || found->second != value) {
+    const auto old_lines = before.lines();
+    const auto new_lines = after.lines();
+    for (const auto& [key, value] : old_lines) {
+        const auto found = new_lines.find(key);
+        if (found == new_lines.end() || found->second != value) {
             out += fmt::format("- {} {}\n", key, value);
         }
-        if (found != after.lines().end() && found->second != value) {
+        if (found != new_lines.end() && found->second != value) {
             out += fmt::format("+ {} {}\n", key, found->second);
         }
     }
-    for (const auto& [key, value] : after.lines()) {
-        if (!before.lines().contains(key)) {
+    for (const auto& [key, value] : new_lines) {
+        if (!old_lines.contains(key)) {
             out += fmt::format("+ {} {}\n", key, value);
         }
     }

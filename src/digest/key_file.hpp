@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kb::digest {
 
@@ -15,17 +16,29 @@ namespace kb::digest {
 class KeyFile {
 public:
     /// A key is set once; twice is our bug.
-    void set(std::string key, std::string_view value);
+    void set(std::string_view key, std::string_view value);
     [[nodiscard]] std::string to_text() const;
     [[nodiscard]] Digest digest() const;
 
-    [[nodiscard]] const std::map<std::string, std::string>& lines() const { return lines_; }
+    [[nodiscard]] std::map<std::string, std::string> lines() const;
 
     /// Reads what to_text() wrote.
     [[nodiscard]] static Result<KeyFile> parse(std::string_view text);
 
 private:
-    std::map<std::string, std::string> lines_;
+    /// A line of text_ without its end.
+    struct Line {
+        std::size_t begin = 0;
+        std::size_t key_size = 0;
+        std::size_t size = 0;
+    };
+
+    [[nodiscard]] std::string_view key_of(const Line& line) const;
+    [[nodiscard]] std::vector<Line> sorted() const;
+
+    // One buffer in the order of set(): plans make thousands of these and ask few for their text.
+    std::string text_{};
+    std::vector<Line> lines_{};
 };
 
 /// The lines that differ, for --explain: "- key old" and "+ key new".

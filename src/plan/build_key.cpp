@@ -3,9 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kb::plan {
 
 std::string key_word(std::string_view text) {
+    const bool plain =
+        std::ranges::none_of(text, [](char c) { return c <= ' ' || c == '\x7f' || c == '%'; });
+    if (plain) {
+        return std::string{text};
+    }
     std::string word;
     word.reserve(text.size());
     for (const char c : text) {

@@ -2,7 +2,6 @@
 #include "plan/command.hpp"
 
 #include "backend/mounts.hpp"
-#include "digest/digest.hpp"
 
 #include <fmt/format.h>
 
@@ -16,12 +15,6 @@ using Strings = std::vector<std::string>;
 
 void append(Strings& to, const Strings& from) {
     to.insert(to.end(), from.begin(), from.end());
-}
-
-/// gcc draws names of some local symbols from a seed; a fixed one for each source keeps them equal
-/// between builds and different between sources.
-std::string random_seed(const RelPath& source) {
-    return "-frandom-seed=" + digest::sha256(source.text()).hex().substr(0, 16);
 }
 
 void append_preprocessor_flags(Strings& command, const CompileRequest& request) {
@@ -51,7 +44,7 @@ Strings cxx_command(const CompileRequest& request) {
                     "-fPIC",
                     // Unique symbols would be shared between all kernels of a process.
                     "-fno-gnu-unique",
-                    random_seed(request.source)};
+                    request.seed};
     append_preprocessor_flags(command, request);
     append_source(command, request);
     return command;
@@ -63,7 +56,7 @@ Strings cuda_command(const CompileRequest& request) {
                     fmt::format("-std=c++{}", request.cxx_standard),
                     "-O3",
                     "-DNDEBUG",
-                    "-Xcompiler=-fPIC,-fno-gnu-unique," + random_seed(request.source)};
+                    "-Xcompiler=-fPIC,-fno-gnu-unique," + request.seed};
     const backend::BackendRules& rules = backend::rules_of(request.toolkit.backend);
     command.insert(command.end(), rules.device_flags.begin(), rules.device_flags.end());
     append(command, rules.arch_flags(request.archs));

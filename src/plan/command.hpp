@@ -18,6 +18,8 @@ struct CompileRequest {
     backend::SourceKind kind = backend::SourceKind::cxx;
     const ToolkitRow& toolkit;
     std::uint32_t cxx_standard = 17;
+    /// "-frandom-seed=...".
+    std::string seed{};
     /// "NAME" or "NAME=value".
     std::vector<std::string> definitions{};
     /// Absolute folders of the project and of toolchains.

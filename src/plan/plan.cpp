@@ -54,7 +54,11 @@ private:
     std::map<BackendId, std::string> ops_ids_;
     /// TUs of the variant at hand, in link order.
     std::vector<const Tu*> tus_;
-    std::map<Requirement, bool> needed_;
+    /// Requirements of all variants; true: the lock does not hold it.
+    std::map<const Pinned*, bool> needed_;
+    Pins pins_;
+    /// Python packages and kernels that a backend's variants name.
+    std::map<BackendId, std::pair<std::string, std::string>> depends_;
 };
 
 void Planner::report_nothing_selected(const VariantChoice& choice) {
@@ -142,12 +146,8 @@ void Planner::add_link(PlannedVariant& variant) {
 
 /// One line a file that the variant's TUs read, so that --explain can say which one changed.
 void Planner::add_source_lines(digest::KeyFile& key) {
-    std::map<std::string_view, const Tu*> by_path;
     for (const Tu* tu : tus_) {
-        by_path.emplace(tu->source.text(), tu);
-    }
-    for (const auto& entry : by_path) {
-        key.set("tu:" + key_word(entry.first), entry.second->id);
+        key.set("tu:" + key_word(tu->source.text()), tu->id);
     }
 }
 
@@ -162,16 +162,20 @@ void Planner::add_metadata_lines(digest::KeyFile& key) {
 }
 
 void Planner::add_dependency_lines(digest::KeyFile& key, BackendId backend) {
-    key.set("python-depends", join(config::python_depends_for(input_.config, backend), " "));
-    std::string kernels;
-    for (const config::KernelDependency& item :
-         config::kernel_depends_for(input_.config, backend)) {
-        kernels += fmt::format("{}@{} ",
-                               item.repo_id.value,
-                               item.version    ? fmt::format("v{}", item.version->value)
-                               : item.revision ? item.revision->value
-                                               : std::string{});
+    const auto [place, added] = depends_.try_emplace(backend);
+    auto& [python, kernels] = place->second;
+    if (added) {
+        python = join(config::python_depends_for(input_.config, backend), " ");
+        for (const config::KernelDependency& item :
+             config::kernel_depends_for(input_.config, backend)) {
+            kernels += fmt::format("{}@{} ",
+                                   item.repo_id.value,
+                                   item.version    ? fmt::format("v{}", item.version->value)
+                                   : item.revision ? item.revision->value
+                                                   : std::string{});
+        }
     }
+    key.set("python-depends", python);
     key.set("kernel-depends", kernels);
 }
 
@@ -189,11 +193,9 @@ void Planner::add_key(PlannedVariant& variant) {
         key.set("fact:" + key_word(fact.first), fact.second);
     }
     add_source_lines(key);
-    const Platform& platform = variant.name.variant().platform;
-    for (const Requirement& requirement : variant.requirements) {
-        const Pinned& pin = builder_.pinned(requirement, platform);
-        key.set("requires:" + key_word(pin.id), pin.digest.empty() ? "missing" : pin.digest);
-        needed_[requirement] = needed_[requirement] || pin.digest.empty();
+    for (const Pinned* pin : pins_) {
+        key.set("requires:" + pin->id, pin->digest.empty() ? "missing" : pin->digest);
+        needed_.try_emplace(pin, pin->digest.empty());
     }
     for (const PackageFile& file : input_.snapshot.package) {
         key.set("package:" + key_word(file.path.text()), file.sha256.hex());
@@ -206,17 +208,21 @@ PlannedVariant Planner::plan_variant(ChosenVariant chosen) {
     if (added) {
         ops->second = ops_id(input_.config, backend, plan_.unique_id);
     }
-    PlannedVariant variant{.name = chosen.name,
-                           .ops_id = ops->second,
-                           .torch = chosen.torch,
-                           .requirements = requirements_of(input_.config, input_.matrix, chosen)};
+    PlannedVariant variant{.name = chosen.name, .ops_id = ops->second, .torch = chosen.torch};
     tus_.clear();
+    pins_.clear();
     if (chosen.name.variant().framework != FrameworkId::torch_noarch) {
-        for (const Job& job : builder_.jobs_for(chosen)) {
-            tus_.push_back(&builder_.tu_for(job, chosen, variant.ops_id));
+        const VariantRows rows = builder_.rows_for(chosen);
+        for (const Job& job : builder_.jobs_for(chosen, rows)) {
+            tus_.push_back(&builder_.tu_for(job, chosen, rows, variant.ops_id));
+        }
+        pins_ = builder_.pins_for(chosen, rows);
+        variant.requirements.reserve(pins_.size());
+        for (const Pinned* pin : pins_) {
+            variant.requirements.push_back(pin->requirement);
         }
         variant.promises.archs = chosen.archs();
-        add_promises(variant, *find_host(input_.matrix, chosen.name.variant().platform));
+        add_promises(variant, *rows.host);
         add_link(variant);
     }
     variant.sections = std::move(chosen.sections);
@@ -226,10 +232,15 @@ PlannedVariant Planner::plan_variant(ChosenVariant chosen) {
 
 void Planner::add_requirements() {
     for (const auto& entry : needed_) {
-        plan_.requirements.push_back(entry.first);
+        plan_.requirements.push_back(entry.first->requirement);
         if (entry.second) {
-            plan_.missing.push_back(entry.first);
+            plan_.missing.push_back(entry.first->requirement);
         }
+    }
+    for (auto* list : {&plan_.requirements, &plan_.missing}) {
+        std::ranges::sort(*list);
+        const auto doubles = std::ranges::unique(*list); // of two platforms
+        list->erase(doubles.begin(), doubles.end());
     }
 }
 
@@ -279,8 +290,18 @@ std::vector<Requirement> requirements(const config::Config& config,
                                       const Selection& selection) {
     std::vector<Requirement> all;
     for (const ChosenVariant& chosen : select(config, matrix, selection).chosen) {
-        const auto own = requirements_of(config, matrix, chosen);
-        all.insert(all.end(), own.begin(), own.end());
+        const Variant& what = chosen.name.variant();
+        if (what.framework == FrameworkId::torch_noarch) {
+            continue;
+        }
+        const VariantRows rows{.host = find_host(matrix, what.platform),
+                               .toolkit = find_toolkit(matrix, what.backend, what.backend_version),
+                               .framework = what.framework == FrameworkId::tvm_ffi
+                                                ? find_tvm_ffi(matrix, what.framework_version)
+                                                : find_torch(matrix, chosen.torch)};
+        for (const auto* list : requirement_lists(config, matrix, chosen, rows)) {
+            all.insert(all.end(), list->begin(), list->end());
+        }
     }
     std::ranges::sort(all);
     const auto doubles = std::ranges::unique(all);

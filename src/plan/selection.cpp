@@ -3,6 +3,7 @@
 
 #include "backend/rules.hpp"
 #include "base/text.hpp"
+#include "plan/matrix_index.hpp"
 
 #include <fmt/format.h>
 
@@ -38,17 +39,18 @@ struct Kernel {
     const config::Config& config;
     const SupportMatrix& matrix;
     const Selection& selection;
+    MatrixIndex index;
     std::map<BackendId, FrameworkId> frameworks{};
     std::map<BackendId, Version> header_torch{};
-    std::map<std::pair<BackendId, Version>, std::vector<SectionArchs>> sections{};
+    std::map<const ToolkitRow*, std::vector<SectionArchs>> sections{};
     /// Versions of the rows of the bundle that can be built.
     std::set<Version> bundled_torch{};
     std::set<std::pair<BackendId, Version>> bundled_toolkits{};
 };
 
-bool can_be_had(const SupportMatrix& matrix, const SupportRow& row) {
-    const FrameworkRow* torch = find_torch(matrix, row.torch);
-    const ToolkitRow* toolkit = find_toolkit(matrix, row.backend, row.backend_version);
+bool can_be_had(const MatrixIndex& index, const SupportRow& row) {
+    const FrameworkRow* torch = index.torch(row.torch);
+    const ToolkitRow* toolkit = index.toolkit(row.backend, row.backend_version);
     return torch != nullptr && torch->unavailable.empty() && toolkit != nullptr &&
            toolkit->unavailable.empty();
 }
@@ -77,8 +79,7 @@ SectionArchs judge_section(const config::Section& section, const ToolkitRow& too
 }
 
 const std::vector<SectionArchs>& sections_for(Kernel& kernel, const ToolkitRow& toolkit) {
-    const auto [place, added] =
-        kernel.sections.try_emplace(std::pair{toolkit.backend, toolkit.version});
+    const auto [place, added] = kernel.sections.try_emplace(&toolkit);
     if (added) {
         for (const config::Section* section : config::sections_of(kernel.config, toolkit.backend)) {
             place->second.push_back(judge_section(*section, toolkit));
@@ -93,7 +94,7 @@ const std::vector<SectionArchs>& sections_for(Kernel& kernel, const ToolkitRow& 
 Version header_torch_for(const Kernel& kernel, BackendId id, const Version& abi) {
     std::optional<std::pair<bool, Version>> best;
     for (const SupportRow& row : kernel.matrix.rows) {
-        if (row.backend != id || row.torch < abi || !can_be_had(kernel.matrix, row)) {
+        if (row.backend != id || row.torch < abi || !can_be_had(kernel.index, row)) {
             continue;
         }
         const std::pair<bool, Version> key{!row.in_bundle, row.torch};
@@ -185,9 +186,8 @@ std::optional<Refusal> refused_by_toolchain(const Kernel& kernel, const Candidat
                        fmt::format("{}: {}", toolkit.archs.name, toolkit.unavailable)};
     }
     const bool tvm = candidate.variant.framework == FrameworkId::tvm_ffi;
-    const FrameworkRow* framework =
-        tvm ? find_tvm_ffi(kernel.matrix, candidate.variant.framework_version)
-            : find_torch(kernel.matrix, candidate.row->torch);
+    const FrameworkRow* framework = tvm ? kernel.index.tvm_ffi(candidate.variant.framework_version)
+                                        : kernel.index.torch(candidate.row->torch);
     if (framework != nullptr && !framework->unavailable.empty()) {
         return Refusal{"no-headers", framework->unavailable};
     }
@@ -302,9 +302,12 @@ order_of(const Accepted& accepted) {
 class Selector {
 public:
     Selector(const config::Config& config, const SupportMatrix& matrix, const Selection& selection)
-        : kernel_{.config = config, .matrix = matrix, .selection = selection} {
+        : kernel_{.config = config,
+                  .matrix = matrix,
+                  .selection = selection,
+                  .index = MatrixIndex{matrix}} {
         for (const SupportRow& row : matrix.rows) {
-            if (row.in_bundle && can_be_had(matrix, row)) {
+            if (row.in_bundle && can_be_had(kernel_.index, row)) {
                 kernel_.bundled_torch.insert(row.torch);
                 kernel_.bundled_toolkits.emplace(row.backend, row.backend_version);
             }
@@ -317,6 +320,7 @@ public:
                 judge_noarch(id);
             }
         }
+        accepted_.reserve(kernel_.matrix.rows.size());
         std::set<BackendId> listed;
         for (const BackendId id : config::distinct_backends(kernel_.config)) {
             listed.insert(id);
@@ -385,11 +389,11 @@ private:
 
     void judge_row(const SupportRow& row) {
         for (const Platform& platform : row.platforms) {
-            const Candidate candidate{
-                .row = &row,
-                .toolkit = find_toolkit(kernel_.matrix, row.backend, row.backend_version),
-                .host = find_host(kernel_.matrix, platform),
-                .variant = variant_of(kernel_, row, platform)};
+            const Candidate candidate{.row = &row,
+                                      .toolkit =
+                                          kernel_.index.toolkit(row.backend, row.backend_version),
+                                      .host = kernel_.index.host(platform),
+                                      .variant = variant_of(kernel_, row, platform)};
             KB_ASSERT(candidate.toolkit != nullptr && candidate.host != nullptr,
                       "the matrix was checked for references");
             judge(candidate);
@@ -434,7 +438,8 @@ private:
         } else if (framework == FrameworkId::torch_stable_abi) {
             accepted.chosen.torch = kernel_.header_torch[candidate.variant.backend];
         }
-        if (!selected_archs(kernel_.selection, accepted.chosen.archs())) {
+        if (!kernel_.selection.archs.empty() &&
+            !selected_archs(kernel_.selection, accepted.chosen.archs())) {
             refuse(accepted.chosen.name.text(), {"not-selected", "--arch leaves it out"});
             return;
         }

@@ -29,11 +29,31 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
     to.insert(to.end(), from.begin(), from.end());
 }
 
-template <typename T>
-void sort_unique(std::vector<T>& list) {
-    std::ranges::sort(list);
-    const auto doubles = std::ranges::unique(list);
-    list.erase(doubles.begin(), doubles.end());
+void sort_pins(Pins& pins) {
+    std::ranges::sort(pins, {}, [](const Pinned* pin) -> const std::string& { return pin->id; });
+    const auto doubles = std::ranges::unique(pins);
+    pins.erase(doubles.begin(), doubles.end());
+}
+
+/// Over all entries that satisfy a requirement, "" without one.
+std::string
+lock_digest(const Lock& lock, const Requirement& requirement, const Platform& platform) {
+    std::vector<std::string> lines;
+    for (const LockEntry* entry : entries_for(lock, requirement, platform)) {
+        const bool sliced = entry->slice && entry->slice->manifest_sha256;
+        lines.push_back(fmt::format("{} {} {}\n",
+                                    entry->id,
+                                    entry->sha256.hex(),
+                                    sliced ? entry->slice->manifest_sha256->hex() : "-"));
+    }
+    std::ranges::sort(lines);
+    return lines.empty() ? std::string{} : digest::sha256(join(lines, "")).hex();
+}
+
+/// gcc draws names of some local symbols from a seed; a fixed one for each source keeps them equal
+/// between builds and different between sources.
+std::string random_seed(const RelPath& source) {
+    return "-frandom-seed=" + digest::sha256(source.text()).hex().substr(0, 16);
 }
 
 bool is_device_kind(SourceKind kind) {
@@ -77,8 +97,13 @@ std::optional<std::string> source_path(std::string_view text) {
     return text.starts_with('/') ? std::nullopt : std::optional{path};
 }
 
+std::size_t TuBuilder::TuKeyHash::operator()(const TuKey& key) const {
+    const std::hash<const void*> hash;
+    return hash(key.job) * 31 * 31 + hash(key.host) * 31 + hash(key.framework);
+}
+
 TuBuilder::TuBuilder(const PlanInput& input, Diagnostics& diagnostics)
-    : input_{input}, diagnostics_{diagnostics}, graph_{input.snapshot} {}
+    : input_{input}, diagnostics_{diagnostics}, graph_{input.snapshot}, index_{input.matrix} {}
 
 std::vector<std::string> TuBuilder::include_dirs(const config::Strings& list) {
     std::vector<std::string> dirs;
@@ -208,43 +233,51 @@ void TuBuilder::add_section_jobs(std::vector<Job>& jobs,
     }
 }
 
-const std::vector<Job>& TuBuilder::jobs_for(const ChosenVariant& variant) {
+VariantRows TuBuilder::rows_for(const ChosenVariant& variant) const {
     const Variant& what = variant.name.variant();
-    const auto [place, added] =
-        jobs_.try_emplace(JobsKey{what.framework, what.backend, what.backend_version});
+    const VariantRows rows{.host = index_.host(what.platform),
+                           .toolkit = index_.toolkit(what.backend, what.backend_version),
+                           .framework = what.framework == FrameworkId::tvm_ffi
+                                            ? index_.tvm_ffi(what.framework_version)
+                                            : index_.torch(variant.torch)};
+    KB_ASSERT(rows.host != nullptr && rows.toolkit != nullptr && rows.framework != nullptr,
+              "a chosen variant has all its rows");
+    return rows;
+}
+
+const std::vector<Job>& TuBuilder::jobs_for(const ChosenVariant& variant, const VariantRows& rows) {
+    const Variant& what = variant.name.variant();
+    const auto [place, added] = jobs_.try_emplace(JobsKey{what.framework, rows.toolkit});
     if (!added) {
         return place->second;
     }
     std::vector<Job>& jobs = place->second;
-    const ToolkitRow* toolkit = find_toolkit(input_.matrix, what.backend, what.backend_version);
-    KB_ASSERT(toolkit != nullptr, "a chosen variant has a toolkit row");
     add_binding_jobs(jobs, what.backend);
     const auto sections = config::sections_of(input_.config, what.backend);
     KB_ASSERT(sections.size() == variant.sections.size(), "select judged the same sections");
     for (std::size_t i = 0; i < sections.size(); ++i) {
         if (!variant.sections[i].skipped) {
-            add_section_jobs(jobs, *sections[i], variant.sections[i], *toolkit);
+            add_section_jobs(jobs, *sections[i], variant.sections[i], *rows.toolkit);
         }
     }
     for (Job& job : jobs) {
         job.reach = graph_.reach(*job.file, job.include);
+        job.seed = random_seed(job.file->path);
     }
     return jobs;
 }
 
-TuBuilder::Context TuBuilder::context_for(const Job& job, const ChosenVariant& variant) const {
+TuBuilder::Context TuBuilder::context_for(const Job& job,
+                                          const ChosenVariant& variant,
+                                          const VariantRows& rows) const {
     const Variant& what = variant.name.variant();
-    Context context{.host = find_host(input_.matrix, what.platform),
-                    .toolkit = find_toolkit(input_.matrix, what.backend, what.backend_version),
-                    .framework_id = what.framework};
-    if (what.framework == FrameworkId::tvm_ffi) {
-        context.framework =
-            job.reach.tvm_ffi ? find_tvm_ffi(input_.matrix, what.framework_version) : nullptr;
-    } else if (job.reach.torch) {
-        context.framework = find_torch(input_.matrix, variant.torch);
-        if (what.framework == FrameworkId::torch_stable_abi) {
-            context.stable_abi = what.framework_version;
-        }
+    Context context{.host = rows.host, .toolkit = rows.toolkit, .framework_id = what.framework};
+    const bool tvm = what.framework == FrameworkId::tvm_ffi;
+    if (tvm ? job.reach.tvm_ffi : job.reach.torch) {
+        context.framework = rows.framework;
+    }
+    if (context.framework != nullptr && what.framework == FrameworkId::torch_stable_abi) {
+        context.stable_abi = what.framework_version;
     }
     return context;
 }
@@ -259,6 +292,7 @@ TuBuilder::command_for(const Job& job, const Context& context, const std::string
                            .cxx_standard = context.framework != nullptr
                                                ? context.framework->cxx_standard
                                                : context.toolkit->cxx_standard,
+                           .seed = job.seed,
                            .archs = job.archs,
                            .flags = is_device_kind(job.kind) ? job.device_flags : job.cxx_flags};
     for (const std::string_view definition :
@@ -303,27 +337,31 @@ TuBuilder::command_for(const Job& job, const Context& context, const std::string
     return compile_command(request);
 }
 
-const Pinned& TuBuilder::pinned(const Requirement& requirement, const Platform& platform) {
-    const auto [place, added] = pinned_.try_emplace(PinnedKey{platform, requirement});
-    Pinned& pinned = place->second;
-    if (!added) {
-        return pinned;
+const Pins& TuBuilder::pinned(const std::vector<Requirement>& list, const HostRow& host) {
+    const auto [place, added] = pinned_lists_.try_emplace(ListKey{&host, &list});
+    if (added) {
+        for (const Requirement& requirement : list) {
+            std::string id = requirement.id();
+            const auto [pin, is_new] = pinned_.try_emplace(std::pair{&host, id});
+            if (is_new) {
+                pin->second = {.requirement = requirement,
+                               .id = std::move(id),
+                               .digest = lock_digest(input_.lock, requirement, host.platform)};
+            }
+            place->second.push_back(&pin->second);
+        }
     }
-    pinned.requirement = requirement;
-    pinned.id = requirement.id();
-    std::vector<std::string> lines;
-    for (const LockEntry* entry : entries_for(input_.lock, requirement, platform)) {
-        const bool sliced = entry->slice && entry->slice->manifest_sha256;
-        lines.push_back(fmt::format("{} {} {}\n",
-                                    entry->id,
-                                    entry->sha256.hex(),
-                                    sliced ? entry->slice->manifest_sha256->hex() : "-"));
+    return place->second;
+}
+
+Pins TuBuilder::pins_for(const ChosenVariant& variant, const VariantRows& rows) {
+    Pins pins;
+    for (const auto* list : requirement_lists(input_.config, input_.matrix, variant, rows)) {
+        const Pins& own = pinned(*list, *rows.host);
+        pins.insert(pins.end(), own.begin(), own.end());
     }
-    if (!lines.empty()) {
-        sort_unique(lines);
-        pinned.digest = digest::sha256(join(lines, "")).hex();
-    }
-    return pinned;
+    sort_pins(pins);
+    return pins;
 }
 
 Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string& ops_id) {
@@ -346,18 +384,19 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     for (const DependencyRow* row : job.dependencies) {
         lists.push_back(&row->requirements);
     }
-    std::vector<const Pinned*> pins;
+    Pins pins;
     for (const auto* list : lists) {
-        for (const Requirement& requirement : *list) {
-            if (requirement.provider != "stub") { // link stubs do not reach an object
-                pins.push_back(&pinned(requirement, context.host->platform));
+        for (const Pinned* pin : pinned(*list, *context.host)) {
+            if (pin->requirement.provider != "stub") { // link stubs do not reach an object
+                pins.push_back(pin);
             }
         }
     }
-    std::ranges::sort(pins, {}, [](const Pinned* pin) -> const std::string& { return pin->id; });
-    pins.erase(std::unique(pins.begin(), pins.end()), pins.end());
+    sort_pins(pins);
 
-    std::string key = "kernel-builder/tu/1\n";
+    std::string key;
+    key.reserve(4096);
+    key.append("kernel-builder/tu/1\n");
     for (const std::string& word : tu.command) {
         key.append(word).append("\n");
     }
@@ -382,60 +421,63 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     return tu;
 }
 
-const Tu&
-TuBuilder::tu_for(const Job& job, const ChosenVariant& variant, const std::string& ops_id) {
-    const Variant& what = variant.name.variant();
-    const bool versioned = job.reach.torch;
-    const auto [place, added] = by_request_.try_emplace(
-        TuKey{&job, what.platform, what.framework, versioned ? variant.torch : Version{}});
+const Tu& TuBuilder::tu_for(const Job& job,
+                            const ChosenVariant& variant,
+                            const VariantRows& rows,
+                            const std::string& ops_id) {
+    const Context context = context_for(job, variant, rows);
+    const auto [place, added] =
+        by_request_.try_emplace(TuKey{&job, context.host, context.framework});
     if (added) {
-        Tu tu = make_tu(job, context_for(job, variant), ops_id);
-        const auto [known, is_new] = by_id_.try_emplace(tu.id);
-        if (is_new) {
-            known->second = &tus_.emplace_back(std::move(tu));
+        Tu tu = make_tu(job, context, ops_id);
+        const auto known = by_id_.find(tu.id);
+        if (known == by_id_.end()) {
+            const Tu& kept = tus_.emplace_back(std::move(tu));
+            by_id_.emplace(kept.id, &kept);
+            place->second = &kept;
+        } else {
+            place->second = known->second;
         }
-        place->second = known->second;
     }
     return *place->second;
 }
 
 std::vector<Tu> TuBuilder::take_tus() {
-    std::vector<Tu> tus{std::make_move_iterator(tus_.begin()), std::make_move_iterator(tus_.end())};
-    std::ranges::sort(tus, [](const Tu& a, const Tu& b) {
-        return std::tie(a.source, a.id) < std::tie(b.source, b.id);
+    std::vector<Tu*> order;
+    order.reserve(tus_.size());
+    for (Tu& tu : tus_) {
+        order.push_back(&tu);
+    }
+    std::ranges::sort(order, [](const Tu* a, const Tu* b) {
+        return std::tie(a->source, a->id) < std::tie(b->source, b->id);
     });
+    std::vector<Tu> tus;
+    tus.reserve(order.size());
+    for (Tu* tu : order) {
+        tus.push_back(std::move(*tu));
+    }
     return tus;
 }
 
-std::vector<Requirement> requirements_of(const config::Config& config,
-                                         const SupportMatrix& matrix,
-                                         const ChosenVariant& variant) {
+std::vector<const std::vector<Requirement>*> requirement_lists(const config::Config& config,
+                                                               const SupportMatrix& matrix,
+                                                               const ChosenVariant& variant,
+                                                               const VariantRows& rows) {
     const Variant& what = variant.name.variant();
-    std::vector<Requirement> result;
-    if (what.framework == FrameworkId::torch_noarch) {
-        return result;
-    }
-    const auto add = [&](const std::vector<Requirement>& list) {
-        result.insert(result.end(), list.begin(), list.end());
-    };
-    add(find_host(matrix, what.platform)->requirements);
-    add(find_toolkit(matrix, what.backend, what.backend_version)->requirements);
-    if (what.framework == FrameworkId::tvm_ffi) {
-        add(find_tvm_ffi(matrix, what.framework_version)->requirements);
-    } else {
-        add(find_torch(matrix, variant.torch)->requirements);
-        add(matrix.python);
+    std::vector<const std::vector<Requirement>*> lists{
+        &rows.host->requirements, &rows.toolkit->requirements, &rows.framework->requirements};
+    if (what.framework != FrameworkId::tvm_ffi) {
+        lists.push_back(&matrix.python);
     }
     for (const config::Section* section : config::sections_of(config, what.backend)) {
         for (const auto& dependency : section->depends) {
             const DependencyRow* row = find_dependency(matrix, config::to_text(dependency.value));
             if (row != nullptr && row->backend == what.backend) {
-                add(row->requirements);
+                lists.push_back(&row->requirements);
             }
         }
     }
-    sort_unique(result);
-    return result;
+    return lists;
 }
 
 } // namespace kb::plan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/include_graph.hpp"
+#include "plan/matrix_index.hpp"
 #include "plan/plan.hpp"
 
 #include <deque>
@@ -9,7 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace kb::plan {
@@ -26,6 +27,8 @@ struct Job {
     std::vector<std::string> archs{};
     std::vector<const DependencyRow*> dependencies{};
     Reach reach{};
+    /// Of the source's path: for the compiler's own random names.
+    std::string seed{};
 };
 
 /// The lock's answer to one requirement.
@@ -36,20 +39,34 @@ struct Pinned {
     std::string digest{};
 };
 
+using Pins = std::vector<const Pinned*>;
+
+/// Rows of the matrix that one variant is made from.
+struct VariantRows {
+    const HostRow* host = nullptr;
+    const ToolkitRow* toolkit = nullptr;
+    /// Of torch or tvm-ffi: the headers.
+    const FrameworkRow* framework = nullptr;
+};
+
 /// Makes the distinct TUs of a plan. One for the whole of make(): equal requests give the TU that
 /// is there already.
 class TuBuilder {
 public:
     TuBuilder(const PlanInput& input, Diagnostics& diagnostics);
 
+    [[nodiscard]] VariantRows rows_for(const ChosenVariant& variant) const;
     /// Jobs of a variant's backend with its toolkit, made once for all variants that share them;
     /// mistakes are reported once.
-    [[nodiscard]] const std::vector<Job>& jobs_for(const ChosenVariant& variant);
+    [[nodiscard]] const std::vector<Job>& jobs_for(const ChosenVariant& variant,
+                                                   const VariantRows& rows);
     /// The TU of a job in a variant.
-    [[nodiscard]] const Tu&
-    tu_for(const Job& job, const ChosenVariant& variant, const std::string& ops_id);
-    /// The lock's answer, looked up once.
-    [[nodiscard]] const Pinned& pinned(const Requirement& requirement, const Platform& platform);
+    [[nodiscard]] const Tu& tu_for(const Job& job,
+                                   const ChosenVariant& variant,
+                                   const VariantRows& rows,
+                                   const std::string& ops_id);
+    /// What the lock says about all requirements of a variant, sorted by id, each once.
+    [[nodiscard]] Pins pins_for(const ChosenVariant& variant, const VariantRows& rows);
 
     [[nodiscard]] std::vector<Tu> take_tus();
 
@@ -69,23 +86,40 @@ private:
                     BackendId backend);
     [[nodiscard]] std::vector<std::string> include_dirs(const config::Strings& list);
     [[nodiscard]] std::vector<const DependencyRow*> dependency_rows(const config::Section& section);
-    [[nodiscard]] Context context_for(const Job& job, const ChosenVariant& variant) const;
+    [[nodiscard]] Context
+    context_for(const Job& job, const ChosenVariant& variant, const VariantRows& rows) const;
+    /// Looked up once a list and platform.
+    [[nodiscard]] const Pins& pinned(const std::vector<Requirement>& list, const HostRow& host);
     [[nodiscard]] std::vector<std::string>
     command_for(const Job& job, const Context& context, const std::string& ops_id) const;
     [[nodiscard]] Tu make_tu(const Job& job, const Context& context, const std::string& ops_id);
 
-    using JobsKey = std::tuple<backend::FrameworkId, BackendId, Version>;
-    using TuKey = std::tuple<const Job*, Platform, backend::FrameworkId, Version>;
-    using PinnedKey = std::pair<Platform, Requirement>;
+    using JobsKey = std::pair<backend::FrameworkId, const ToolkitRow*>;
+
+    struct TuKey {
+        const Job* job = nullptr;
+        const HostRow* host = nullptr;
+        const FrameworkRow* framework = nullptr;
+
+        bool operator==(const TuKey&) const = default;
+    };
+
+    struct TuKeyHash {
+        std::size_t operator()(const TuKey& key) const;
+    };
+
+    using ListKey = std::pair<const HostRow*, const std::vector<Requirement>*>;
 
     const PlanInput& input_;
     Diagnostics& diagnostics_;
     IncludeGraph graph_;
+    MatrixIndex index_;
     std::map<JobsKey, std::vector<Job>> jobs_;
-    std::map<TuKey, const Tu*> by_request_;
-    std::map<std::string, const Tu*, std::less<>> by_id_;
+    std::unordered_map<TuKey, const Tu*, TuKeyHash> by_request_;
+    std::unordered_map<std::string_view, const Tu*> by_id_;
     std::deque<Tu> tus_;
-    std::map<PinnedKey, Pinned> pinned_;
+    std::map<std::pair<const HostRow*, std::string>, Pinned> pinned_;
+    std::map<ListKey, Pins> pinned_lists_;
     std::set<Span> reported_;
 };
 
@@ -93,9 +127,11 @@ private:
 /// leaves the root.
 [[nodiscard]] std::optional<std::string> source_path(std::string_view text);
 
-/// Requirements of a variant, sorted, each once: host, python, headers, toolkit, dependencies.
-[[nodiscard]] std::vector<Requirement> requirements_of(const config::Config& config,
-                                                       const SupportMatrix& matrix,
-                                                       const ChosenVariant& variant);
+/// The lists that a variant's requirements stand in: host, toolkit, headers, python, dependencies.
+[[nodiscard]] std::vector<const std::vector<Requirement>*>
+requirement_lists(const config::Config& config,
+                  const SupportMatrix& matrix,
+                  const ChosenVariant& variant,
+                  const VariantRows& rows);
 
 } // namespace kb::plan
