@@ -60,6 +60,7 @@ Result<plan::SourceSnapshot> read_build_snapshot(const project::Project& project
     if (is_torch && std::ranges::find(snapshot.files, header, &plan::SourceFile::path) ==
                         snapshot.files.end()) {
         snapshot.files.push_back(plan::scan_source(header, generate::registration_header()));
+        snapshot.files.back().generated = true;
     }
     return snapshot;
 }
