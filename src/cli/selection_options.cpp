@@ -41,8 +41,10 @@ std::vector<std::string> devices(const std::string& text, Diagnostics& diagnosti
         const auto rocm = backend::check_arch(backend::BackendId::rocm, name);
         if (cuda && rocm) {
             const backend::ArchProblem& problem = name.starts_with("gfx") ? *rocm : *cuda;
-            diagnostics.error(
-                "bad-selection", {.file = "--arch"}, escape_control(problem.message), problem.notes);
+            diagnostics.error("bad-selection",
+                              {.file = "--arch"},
+                              escape_control(problem.message),
+                              problem.notes);
         }
     }
     return out;

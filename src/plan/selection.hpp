@@ -102,6 +102,15 @@ struct RefusedVariant {
     auto operator<=>(const RefusedVariant&) const = default;
 };
 
+/// What a rule means: the row gives no variant, because ...
+struct SelectionRule {
+    std::string_view name{};
+    std::string_view meaning{};
+};
+
+/// Every rule that a refusal may name.
+[[nodiscard]] std::span<const SelectionRule> selection_rules();
+
 struct VariantChoice {
     /// In plan order: stable ABI first, then by backend, version, platform.
     std::vector<ChosenVariant> chosen{};

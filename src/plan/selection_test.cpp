@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "plan/test_world.hpp"
 #include "support/catch.hpp"
+#include "support/support.hpp"
 
 #include <algorithm>
 #include <string>
@@ -167,6 +168,25 @@ TEST_CASE("each refusal names its rule", "[plan][selection]") {
         choose(with(test::kAotToml, "[\"cpu\", \"cuda\"]", "[\"cpu\", \"metal\"]"));
     CHECK(rule_of(unlisted, "torch-metal") == "no-section");
     CHECK(names(unlisted).size() == 3);
+}
+
+TEST_CASE("every rule has a meaning, and the page of list-variants has the same",
+          "[plan][selection]") {
+    const std::string page =
+        kb::test::read_text(kb::test::source_dir() / "docs/commands/list-variants.md");
+    for (const SelectionRule& rule : selection_rules()) {
+        CAPTURE(rule.name);
+        CHECK(page.find("| `" + std::string{rule.name} + "` | ") != std::string::npos);
+    }
+    Selection all;
+    all.bundle_only = false;
+    for (const Selection& selection : {Selection{}, all, Selection{.latest = true}}) {
+        for (const RefusedVariant& refused : choose(test::kStableToml, selection).refused) {
+            CHECK(std::ranges::any_of(selection_rules(), [&](const SelectionRule& rule) {
+                return rule.name == refused.rule;
+            }));
+        }
+    }
 }
 
 TEST_CASE("a toolkit that refuses the host compiler gives no variant", "[plan][selection]") {

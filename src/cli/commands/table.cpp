@@ -10,6 +10,8 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_clean_pyproject());
     commands.push_back(make_generate());
     commands.push_back(make_fill_card());
+    commands.push_back(make_list_variants());
+    commands.push_back(make_explain());
     commands.push_back(make_build());
     commands.push_back(make_check_abi());
     commands.push_back(make_check_builds());
