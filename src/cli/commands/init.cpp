@@ -161,7 +161,7 @@ private:
 
     ExitCode refuse(const std::vector<std::string>& existing, Terminal& terminal) const {
         std::string text =
-            fmt::format("error: {} in the way in '{}':\n",
+            fmt::format("error: {} already there in '{}':\n",
                         counted(existing.size(), "file") + (existing.size() == 1 ? " is" : " are"),
                         escape_control(options_.path));
         for (const std::string& path : existing) {

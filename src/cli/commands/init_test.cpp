@@ -42,7 +42,7 @@ TEST_CASE("init into files that exist writes nothing", "[cli][init]") {
     test::write_text(world.dir / "relu/README.md", "mine");
     CHECK(world.run({"init", "relu"}) == ExitCode::usage);
     CHECK(world.terminal.err_text ==
-          "error: 1 file is in the way in 'relu':\n"
+          "error: 1 file is already there in 'relu':\n"
           "  README.md\n"
           "note: nothing was written; '--overwrite' replaces these files\n");
     CHECK_FALSE(std::filesystem::exists(world.dir / "relu/build.toml"));
