@@ -15,6 +15,8 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_build());
     commands.push_back(make_check_abi());
     commands.push_back(make_check_builds());
+    commands.push_back(make_check_config());
+    commands.push_back(make_update_build());
     commands.push_back(make_hash());
     commands.push_back(make_verify());
     commands.push_back(make_confine());

@@ -12,6 +12,8 @@ namespace kb::cli {
 std::unique_ptr<Command> make_build();
 std::unique_ptr<Command> make_check_abi();
 std::unique_ptr<Command> make_check_builds();
+std::unique_ptr<Command> make_check_config();
+std::unique_ptr<Command> make_update_build();
 std::unique_ptr<Command> make_confine();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_hash();
