@@ -85,7 +85,7 @@ std::string without_dots(std::string_view path) {
             kept.emplace_back();
         }
     }
-    return "/" + join(kept, "/");
+    return fmt::format("/{}", join(kept, "/"));
 }
 
 } // namespace
@@ -113,7 +113,7 @@ Result<Url> Url::parse(std::string_view text) {
     const std::size_t question = text.find('?');
     url.path_ = text.substr(0, question);
     if (url.path_.empty()) {
-        url.path_ = "/";
+        url.path_.push_back('/');
     }
     if (question != std::string_view::npos) {
         url.query_ = text.substr(question + 1);

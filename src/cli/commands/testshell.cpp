@@ -29,7 +29,7 @@ constexpr std::string_view kDescription =
     "Exit code: that of CMD; 2 for a wrong option, 4 when there is no torch.";
 
 std::string shell_quoted(std::string_view text) {
-    return "'" + replace_all(text, "'", "'\\''") + "'";
+    return fmt::format("'{}'", replace_all(text, "'", "'\\''"));
 }
 
 class TestShellCommand final : public Command {
