@@ -69,13 +69,15 @@ public:
 
 private:
     T* checked() {
-        KB_ASSERT(has_value(), "value() is asked only of a successful Result");
-        return std::get_if<0>(&state_);
+        T* const value = std::get_if<0>(&state_);
+        KB_ASSERT(value != nullptr, "value() is asked only of a successful Result");
+        return value;
     }
 
     Error* failure() {
-        KB_ASSERT(!has_value(), "error() is asked only of a failed Result");
-        return std::get_if<1>(&state_);
+        Error* const failed = std::get_if<1>(&state_);
+        KB_ASSERT(failed != nullptr, "error() is asked only of a failed Result");
+        return failed;
     }
 
     std::variant<T, Error> state_;

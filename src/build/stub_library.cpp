@@ -129,8 +129,7 @@ private:
         }
         std::erase(versions_, std::string{});
         std::ranges::sort(versions_);
-        const auto rest = std::ranges::unique(versions_);
-        versions_.erase(rest.begin(), rest.end());
+        versions_.erase(std::unique(versions_.begin(), versions_.end()), versions_.end());
     }
 
     void write_hash() {

@@ -153,8 +153,8 @@ public:
         std::vector<StubLibrary> out;
         for (auto& [name, stub] : stubs_) {
             std::ranges::sort(stub.symbols);
-            const auto rest = std::ranges::unique(stub.symbols);
-            stub.symbols.erase(rest.begin(), rest.end());
+            stub.symbols.erase(std::unique(stub.symbols.begin(), stub.symbols.end()),
+                               stub.symbols.end());
             out.push_back(std::move(stub));
         }
         return out;

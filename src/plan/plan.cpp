@@ -239,8 +239,7 @@ void Planner::add_requirements() {
     }
     for (auto* list : {&plan_.requirements, &plan_.missing}) {
         std::ranges::sort(*list);
-        const auto doubles = std::ranges::unique(*list); // of two platforms
-        list->erase(doubles.begin(), doubles.end());
+        list->erase(std::unique(list->begin(), list->end()), list->end()); // of two platforms
     }
 }
 
@@ -304,8 +303,7 @@ std::vector<Requirement> requirements(const config::Config& config,
         }
     }
     std::ranges::sort(all);
-    const auto doubles = std::ranges::unique(all);
-    all.erase(doubles.begin(), doubles.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
 }
 

@@ -344,8 +344,7 @@ public:
             choice.chosen.push_back(std::move(accepted.chosen));
         }
         std::ranges::sort(refused_);
-        const auto doubles = std::ranges::unique(refused_);
-        refused_.erase(doubles.begin(), doubles.end());
+        refused_.erase(std::unique(refused_.begin(), refused_.end()), refused_.end());
         choice.refused = std::move(refused_);
         return choice;
     }
@@ -510,8 +509,7 @@ std::vector<std::string> ChosenVariant::archs() const {
         all.insert(all.end(), section.choice.kept.begin(), section.choice.kept.end());
     }
     std::ranges::sort(all, natural_less);
-    const auto doubles = std::ranges::unique(all);
-    all.erase(doubles.begin(), doubles.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
 }
 

@@ -158,8 +158,8 @@ SourceFile scan_source(const RelPath& path, std::string_view text) {
                     .includes = DirectiveScanner{text}.scan(),
                     .names_ops = text.find("_EXTENSION_NAME") != std::string_view::npos};
     std::ranges::sort(file.includes);
-    const auto doubles = std::ranges::unique(file.includes);
-    file.includes.erase(doubles.begin(), doubles.end());
+    file.includes.erase(std::unique(file.includes.begin(), file.includes.end()),
+                        file.includes.end());
     return file;
 }
 

@@ -31,8 +31,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
 
 void sort_pins(Pins& pins) {
     std::ranges::sort(pins, {}, [](const Pinned* pin) -> const std::string& { return pin->id; });
-    const auto doubles = std::ranges::unique(pins);
-    pins.erase(doubles.begin(), doubles.end());
+    pins.erase(std::unique(pins.begin(), pins.end()), pins.end());
 }
 
 /// Over all entries that satisfy a requirement, "" without one.
@@ -154,8 +153,7 @@ void TuBuilder::add_job(std::vector<Job>& jobs, Job job) {
     append(same->device_flags, job.device_flags);
     append(same->archs, job.archs);
     std::ranges::sort(same->archs, natural_less);
-    const auto doubles = std::ranges::unique(same->archs);
-    same->archs.erase(doubles.begin(), doubles.end());
+    same->archs.erase(std::unique(same->archs.begin(), same->archs.end()), same->archs.end());
     same->dependencies.insert(
         same->dependencies.end(), job.dependencies.begin(), job.dependencies.end());
 }

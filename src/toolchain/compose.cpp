@@ -240,8 +240,7 @@ Result<std::vector<LockEntry>> select_entries(std::span<const Requirement> requi
                                             backend::to_text(platform))};
     }
     std::ranges::sort(out);
-    const auto repeated = std::ranges::unique(out);
-    out.erase(repeated.begin(), repeated.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
 }
 
@@ -263,8 +262,7 @@ Result<std::vector<Root>> provide(std::span<const Requirement> requirements,
     std::vector<Root> roots;
     for (auto& [mount, parts] : by_mount) {
         std::ranges::sort(parts); // the recipe does not depend on the caller's order
-        const auto repeated = std::ranges::unique(parts);
-        parts.erase(repeated.begin(), repeated.end());
+        parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
         KB_TRY(Root root, composer.compose(mount, parts));
         roots.push_back(std::move(root));
     }

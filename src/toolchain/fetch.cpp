@@ -45,18 +45,36 @@ Result<void> verify_file(const Machine& machine,
     if (checked) {
         return {};
     }
+    // Digests alone: a size that differs makes a digest that differs.
     return Error{.code = ErrorCode::corrupt,
                  .message = fmt::format(
-                     "'{}' from {} is not the file that the lock pins for '{}': {} "
-                     "(sha256 {} is pinned, {} was found); nothing was stored. If the source is to "
-                     "be trusted, pin it with 'kernel-builder lock --update'; else use another "
-                     "mirror",
+                     "'{}' from {} is not the file that the lock pins for '{}': sha256 {} is "
+                     "pinned, {} was found; nothing was stored. If the source is to be trusted, "
+                     "pin it with 'kernel-builder lock --update'; else use another mirror",
                      entry.file,
                      source,
                      entry.id,
-                     checked.error().message,
                      entry.sha256.hex(),
                      found.digest.hex())};
+}
+
+/// At most three names: a set of debs has forty.
+std::string short_list(const std::vector<LockEntry>& entries) {
+    std::vector<std::string> ids;
+    for (const LockEntry& entry : entries) {
+        ids.push_back(entry.id);
+    }
+    constexpr std::size_t kShown = 3;
+    if (ids.size() <= kShown + 1) {
+        return quoted_list(ids);
+    }
+    const std::size_t more = ids.size() - kShown;
+    ids.resize(kShown);
+    std::string out;
+    for (const std::string& id : ids) {
+        out += fmt::format("'{}', ", id);
+    }
+    return out + fmt::format("and {} more", more);
 }
 
 class Fetcher {
@@ -124,15 +142,11 @@ Result<void> Fetcher::collect(const Provider& provider,
         return {};
     }
     if (options_.network == Network::offline) {
-        std::vector<std::string> ids;
-        for (const LockEntry& entry : missing) {
-            ids.push_back(entry.id);
-        }
         return Error{.code = ErrorCode::not_found,
                      .message = fmt::format("the store has no {} and the network is switched off: "
                                             "run 'kernel-builder fetch' with a network, or give a "
                                             "directory of files with --from",
-                                            quoted_list(ids))};
+                                            short_list(missing))};
     }
     std::uint64_t bytes = 0;
     for (const LockEntry& entry : missing) {

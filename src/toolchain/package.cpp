@@ -17,6 +17,23 @@ Result<std::optional<store::TreeRef>> find_tree(store::Store& store, const plan:
                               store::package_key(entry.sha256, provider->rules(requirement)));
 }
 
+Result<std::vector<plan::LockEntry>> missing_entries(std::span<const plan::LockEntry> entries,
+                                                     store::Store& store) {
+    std::vector<plan::LockEntry> out;
+    for (const plan::LockEntry& entry : entries) {
+        KB_TRY(const Requirement requirement, Requirement::parse(entry.id));
+        KB_TRY(const Provider* provider, provider_of(requirement));
+        if (!provider->has_files) {
+            continue;
+        }
+        KB_TRY(const auto tree, find_tree(store, entry));
+        if (!tree) {
+            out.push_back(entry);
+        }
+    }
+    return out;
+}
+
 Result<store::TreeRef> add_package(store::Store& store,
                                    const Machine& machine,
                                    const Provider& provider,

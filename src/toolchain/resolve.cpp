@@ -36,8 +36,7 @@ Result<plan::Lock> resolve(std::span<const Requirement> requirements,
         lock.entries.insert(lock.entries.end(), found.begin(), found.end());
     }
     std::ranges::sort(lock.entries);
-    const auto repeated = std::ranges::unique(lock.entries);
-    lock.entries.erase(repeated.begin(), repeated.end());
+    lock.entries.erase(std::unique(lock.entries.begin(), lock.entries.end()), lock.entries.end());
     return lock;
 }
 

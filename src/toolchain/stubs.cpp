@@ -131,8 +131,7 @@ std::string stub_version_script(const StubLibrary& library) {
         }
     }
     std::ranges::sort(versions, version_before);
-    const auto repeated = std::ranges::unique(versions);
-    versions.erase(repeated.begin(), repeated.end());
+    versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
     std::string out;
     for (const std::string_view version : versions) {
         // The labels of the assembler text are nobody's business.

@@ -72,6 +72,10 @@ select_entries(std::span<const backend::Requirement> requirements,
                const plan::Lock& lock,
                const backend::Platform& platform);
 
+/// Those of the entries that a fetch() would have to fetch.
+Result<std::vector<plan::LockEntry>> missing_entries(std::span<const plan::LockEntry> entries,
+                                                     store::Store& store);
+
 /// Puts the files of the entries into the store. Each is verified before it is unpacked; what is
 /// there is not fetched again; two processes fetch an entry once. Errors: `not_found` (no longer
 /// served, or offline), `corrupt` (expected and found sha256), `transient` (network), each with

@@ -60,8 +60,7 @@ ArchChoice choose_rocm_archs(std::span<const std::string> requested, const Toolk
         }
     }
     std::ranges::sort(choice.kept);
-    const auto doubles = std::ranges::unique(choice.kept);
-    choice.kept.erase(doubles.begin(), doubles.end());
+    choice.kept.erase(std::unique(choice.kept.begin(), choice.kept.end()), choice.kept.end());
     std::ranges::sort(choice.refused);
     return choice;
 }

@@ -30,5 +30,11 @@ std::unique_ptr<Command> make_registry_init();
 std::unique_ptr<Command> make_registry_serve();
 std::unique_ptr<Command> make_registry_token_create();
 std::unique_ptr<Command> make_registry_fsck();
+std::unique_ptr<Command> make_doctor();
+std::unique_ptr<Command> make_fetch();
+std::unique_ptr<Command> make_lock();
+std::unique_ptr<Command> make_store_gc();
+std::unique_ptr<Command> make_store_path();
+std::unique_ptr<Command> make_store_verify();
 
 } // namespace kb::cli
