@@ -87,9 +87,6 @@ CLI::App* add_command(CLI::App& app, Command& command) {
     if (command.is_hidden()) {
         sub->group("");
     }
-    if (command.takes_rest()) {
-        sub->prefix_command();
-    }
     return sub;
 }
 

@@ -37,6 +37,13 @@ TEST_CASE("--version prints the version alone", "[cli][app]") {
     CHECK(world.terminal.out_text == "kernel-builder " KB_VERSION "\n");
 }
 
+TEST_CASE("a misspelt option before '--' is an error, not a word of the other program",
+          "[cli][app]") {
+    World world;
+    CHECK(run({"testshell", "--sa", "cpu", "--", "true"}, world.services) == ExitCode::usage);
+    CHECK(world.terminal.err_text.find("--sa") != std::string::npos);
+}
+
 TEST_CASE("every command has a unique name, a summary and a description with an example",
           "[cli][app]") {
     std::set<std::string_view> names;

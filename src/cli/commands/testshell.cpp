@@ -57,6 +57,10 @@ public:
                  .value = "PROGRAM",
                  .help = "the Python whose torch is meant",
                  .target = &python_},
+                {.name = "--store",
+                 .value = "DIR",
+                 .help = "toolchain store; the stubs lie beside it",
+                 .target = &settings_.store},
                 {.name = "--print-env",
                  .value = "",
                  .help = "print the variables as shell commands and run nothing",
@@ -74,7 +78,7 @@ public:
             return ExitCode::usage;
         }
         Diagnostics diagnostics;
-        const auto settings = read_settings({}, services, diagnostics);
+        const auto settings = read_settings(settings_, services, diagnostics);
         render_diagnostics(diagnostics, {}, services.terminal);
         if (!settings) {
             return ExitCode::configuration;
@@ -119,6 +123,7 @@ private:
 
     std::optional<std::string> as_{};
     std::optional<std::string> torch_{};
+    SettingFlags settings_{};
     std::string python_ = "python3";
     bool print_env_ = false;
     std::vector<std::string> program_{};
