@@ -206,7 +206,7 @@ ExitCode run(const std::vector<std::string>& arguments, const Services& services
     for (const auto& [sub, command] : by_app) {
         if (sub->parsed()) {
             if (command->takes_rest()) {
-                command->set_rest(rest.empty() ? sub->remaining() : rest);
+                command->set_rest(rest);
             }
             return command->run(services);
         }
