@@ -136,7 +136,7 @@ Outcome run(char** command) {
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::execvp(command[0], command);
-        std::fprintf(stderr, "launch: cannot run '%s': %s\n", command[0], std::strerror(errno));
+        std::fprintf(stderr, "launch: cannot run '%s' (error %d)\n", command[0], errno);
         ::_exit(kCannotRun);
     }
     while (child > 0 && ::wait4(child, &outcome.status, 0, &outcome.usage) < 0 && errno == EINTR) {
@@ -210,6 +210,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: launch COMPILER ARG...\n");
         return 2;
     }
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): this program has one thread
     const char* dir = std::getenv("KB_LAUNCH_DIR");
     std::string_view object;
     for (int i = 1; i + 1 < argc; ++i) {
@@ -219,7 +220,7 @@ int main(int argc, char** argv) {
     }
     if (dir == nullptr || object.empty()) {
         ::execvp(argv[1], argv + 1);
-        std::fprintf(stderr, "launch: cannot run '%s': %s\n", argv[1], std::strerror(errno));
+        std::fprintf(stderr, "launch: cannot run '%s' (error %d)\n", argv[1], errno);
         return kCannotRun;
     }
     const int status = run_with_tokens(dir, object, argv + 1);
