@@ -52,6 +52,20 @@ TEST_CASE("a repository is made once and named in the conflict", "[registry][app
     CHECK(f.ask("POST", "/api/repos/create", R"({"name":"../x"})").status == 400);
 }
 
+TEST_CASE("a repository whose making was cut short is completed", "[registry][app]") {
+    Fixture f;
+    // What a kill between its two transactions leaves.
+    REQUIRE(f.meta()
+                .create_repo(hub::RepoId::parse(hub::RepoType::kernels, "acme/relu").value(),
+                             hub::Visibility::public_,
+                             {.action = "create-repo"})
+                .has_value());
+    CHECK(f.ask("GET", "/api/kernels/acme/relu/revision/main").status == 404);
+    const std::string body = R"({"name":"relu","organization":"acme","type":"kernel"})";
+    CHECK(f.ask("POST", "/api/repos/create", body).status == 409);
+    CHECK(f.ask("GET", "/api/kernels/acme/relu/revision/main").status == 200);
+}
+
 TEST_CASE("private and missing repositories cannot be told apart by outsiders", "[registry][app]") {
     Fixture f;
     f.make_repo("acme/relu", "private");

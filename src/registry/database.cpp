@@ -97,7 +97,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, OpenMo
     KB_TRY(database
                ->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                          "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY;"
-                         "PRAGMA cache_size=-8000; PRAGMA trusted_schema=OFF;")
+                         "PRAGMA cache_size=-2000; PRAGMA trusted_schema=OFF;")
                .context(fmt::format("opening '{}'", path)));
     return database;
 }

@@ -47,6 +47,10 @@ public:
 
     [[nodiscard]] hub::HubStatus& error() & { return *failure(); }
 
+    [[nodiscard]] const hub::HubStatus& error() const& {
+        return *const_cast<Reply*>(this)->failure();
+    }
+
     [[nodiscard]] hub::HubStatus&& error() && { return std::move(*failure()); }
 
 private:

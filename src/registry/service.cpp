@@ -99,15 +99,34 @@ Reply<CreatedRepo> Service::create_repo(const Caller& caller, const hub::CreateR
         return forbidden(caller);
     }
     KB_TRY(std::optional<RepoRow> existing, parts_.meta.find_repo_any_case(id));
-    if (existing) {
-        return CreatedRepo{.repo = std::move(*existing), .existed = true};
+    if (!existing) {
+        Result<RepoRow> made = parts_.meta.create_repo(
+            id, request.visibility, audit(caller, {.id = id}, "create-repo"));
+        if (!made) {
+            // Somebody else may have made it since.
+            KB_TRY(existing, parts_.meta.find_repo_any_case(id));
+        }
+        if (!made && !existing) {
+            return std::move(made).error();
+        }
+        return with_main(
+            caller, {.repo = made ? std::move(*made) : std::move(*existing), .existed = !made});
     }
-    RepoRow named{.id = id};
-    KB_TRY(RepoRow repo,
-           parts_.meta.create_repo(id, request.visibility, audit(caller, named, "create-repo")));
+    return with_main(caller, {.repo = std::move(*existing), .existed = true});
+}
+
+/// A server that was killed while it made a repository may have left it without its first branch.
+Reply<CreatedRepo> Service::with_main(const Caller& caller, CreatedRepo created) {
     KB_TRY(const hub::RefName main, hub::RefName::branch("main"));
-    KB_TRY(add_empty_branch(caller, repo, main));
-    return CreatedRepo{.repo = std::move(repo)};
+    KB_TRY(const std::optional<hub::GitOid> head,
+           parts_.meta.find_ref(created.repo.key, main.full()));
+    if (!head) {
+        const Reply<Done> added = add_empty_branch(caller, created.repo, main);
+        if (!added && added.error().http != 409) {
+            return added.error();
+        }
+    }
+    return created;
 }
 
 Reply<Done> Service::delete_repo(const Caller& caller, const RepoRow& repo) {

@@ -191,6 +191,7 @@ private:
                                       const hub::GitOid& target);
     [[nodiscard]] Reply<Done>
     drop_ref(const Caller& caller, const RepoRow& repo, const hub::RefName& name);
+    [[nodiscard]] Reply<CreatedRepo> with_main(const Caller& caller, CreatedRepo created);
     [[nodiscard]] Reply<Done>
     add_empty_branch(const Caller& caller, const RepoRow& repo, const hub::RefName& name);
 
