@@ -140,7 +140,8 @@ TEST_CASE("a pinned wheel is fetched once and only its slice is kept", "[toolcha
     CHECK(ground.programs.calls.size() == 1);
     sys::FileSystem& fs = sys::real_file_system();
     std::vector<std::string> kept;
-    for (const sys::WalkEntry& entry : *sys::walk(fs, ground.dir / "store/tree")) {
+    const std::vector<sys::WalkEntry> entries = sys::walk(fs, ground.dir / "store/tree").value();
+    for (const sys::WalkEntry& entry : entries) {
         if (entry.info.type == sys::FileType::regular && entry.path.extension() != ".manifest") {
             kept.emplace_back(entry.path.text().substr(65));
         }

@@ -158,7 +158,7 @@ std::pair<std::size_t, std::size_t> append_sections(std::string& file,
 std::string le(std::uint64_t value, std::size_t size) {
     std::string out;
     for (std::size_t i = 0; i < size; ++i) {
-        out += static_cast<char>(value >> 8 * i & 255U);
+        out += i < sizeof value ? static_cast<char>(value >> 8 * i & 255U) : '\0';
     }
     return out;
 }
