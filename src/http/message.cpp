@@ -154,9 +154,8 @@ ServerResponse
 content_response(const ServerRequest& request, std::string content, Headers headers) {
     ServerResponse response{.headers = std::move(headers)};
     if (const auto part = choose_part(request, content.size(), response)) {
-        response.body = part->length == content.size()
-                            ? std::move(content)
-                            : content.substr(part->first, part->length);
+        response.body = part->length == content.size() ? std::move(content)
+                                                       : content.substr(part->first, part->length);
     }
     return response;
 }
