@@ -86,7 +86,12 @@ public:
         if (selection->platforms.empty()) {
             selection->platforms = {backend::Platform{}};
         }
-        const auto report = fetch(*project, *lock, *selection, *settings, *store, services);
+        const auto entries = entries_of(*project, *lock, *selection);
+        if (!entries) {
+            render_error(entries.error(), services.terminal);
+            return exit_code_for(entries.error(), ExitCode::toolchain);
+        }
+        const auto report = fetch(*entries, *settings, *store, services);
         if (!report) {
             render_error(report.error(), services.terminal);
             return exit_code_for(report.error(), ExitCode::toolchain);
@@ -96,17 +101,19 @@ public:
     }
 
 private:
-    Result<toolchain::FetchReport> fetch(const project::Project& project,
-                                         const LockChoice& lock,
-                                         const plan::Selection& selection,
+    static Result<std::vector<plan::LockEntry>> entries_of(const project::Project& project,
+                                                           const LockChoice& lock,
+                                                           const plan::Selection& selection) {
+        const auto requirements =
+            plan::requirements(project.config, plan::default_support_matrix(), selection);
+        return toolchain::select_entries(requirements, lock.lock, backend::Platform{})
+            .context(fmt::format("reading the {} lock", lock.origin));
+    }
+
+    Result<toolchain::FetchReport> fetch(const std::vector<plan::LockEntry>& entries,
                                          const Settings& settings,
                                          store::Store& store,
                                          const Services& services) {
-        const auto requirements =
-            plan::requirements(project.config, plan::default_support_matrix(), selection);
-        KB_TRY(const auto entries,
-               toolchain::select_entries(requirements, lock.lock, backend::Platform{})
-                   .context(fmt::format("reading the {} lock", lock.origin)));
         ProgressLine progress{services.terminal, services.clock};
         toolchain::FetchOptions options{.network = settings.offline ? toolchain::Network::offline
                                                                     : toolchain::Network::allowed};
