@@ -111,6 +111,8 @@ public:
     ~CommitParser();
     CommitParser(CommitParser&&) noexcept;
     CommitParser& operator=(CommitParser&&) noexcept;
+    CommitParser(const CommitParser&) = delete;
+    CommitParser& operator=(const CommitParser&) = delete;
 
     [[nodiscard]] Result<void> feed(Bytes bytes);
     /// The stream is over; a line that is not complete JSON is an error, so is a missing header.

@@ -33,6 +33,10 @@ public:
     open(sys::FileSystem& fs, sys::Path path, const JournalKey& key);
 
     Journal(Journal&& other) noexcept;
+    Journal& operator=(Journal&&) = delete;
+    Journal(const Journal&) = delete;
+    Journal& operator=(const Journal&) = delete;
+    ~Journal() = default;
 
     [[nodiscard]] bool has_blob(const digest::Digest& oid) const;
     [[nodiscard]] Result<void> add_blob(const digest::Digest& oid);
