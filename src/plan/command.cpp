@@ -99,10 +99,11 @@ std::vector<std::string> link_command(const LinkRequest& request) {
     for (const std::string& library : request.libraries) {
         command.push_back("-l" + library);
     }
+    // What the stubs add to the runtime libraries stays inside.
+    constexpr std::string_view kInside = "libstdc++_nonshared.a:libkbcompat.a:libc_nonshared.a:"
+                                         "libgcc.a:libcudart_static.a";
     append(command,
-           {// What the stubs add to the runtime libraries stays inside.
-            "-Wl,--exclude-libs,libstdc++_nonshared.a:libkbcompat.a:libc_nonshared.a:libgcc.a:"
-            "libcudart_static.a",
+           {fmt::format("-Wl,--exclude-libs,{}", kInside),
             "-Wl,-z,noexecstack",
             "-Wl,-z,relro",
             "-Wl,-z,now",
