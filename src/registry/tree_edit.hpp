@@ -28,6 +28,8 @@ public:
     ~TreeEdit();
     TreeEdit(TreeEdit&&) noexcept;
     TreeEdit& operator=(TreeEdit&&) noexcept;
+    TreeEdit(const TreeEdit&) = delete;
+    TreeEdit& operator=(const TreeEdit&) = delete;
 
     /// 409 when a file stands where a directory is needed, or the other way round.
     [[nodiscard]] Reply<Done> put(const RelPath& path, const hub::GitOid& blob);
