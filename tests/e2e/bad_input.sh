@@ -41,5 +41,5 @@ if [ "$(id -u)" = 0 ] && mkdir -p small && mount -t tmpfs -o size=300k none smal
   check_not "and leaves no half package" sh -c 'ls small/work/build/*/*.so'
   umount -l small
 else
-  good "a full disk cannot be simulated by this user"
+  echo "SKIPPED: a full disk needs root and a mount"
 fi
