@@ -103,7 +103,8 @@ private:
                store::Store::open(services_.fs, services_.clock, options_.store));
         const toolchain::Machine machine{.fs = services_.fs,
                                          .processes = services_.processes,
-                                         .environment = services_.environment};
+                                         .environment = services_.environment,
+                                         .clock = services_.clock};
         const backend::Platform platform = variants_.front()->name.variant().platform;
         return toolchain::provide(requirements,
                                   input_.lock,

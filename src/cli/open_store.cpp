@@ -22,8 +22,10 @@ std::optional<store::Store> open_store(const Settings& settings, const Services&
 }
 
 toolchain::Machine machine_of(const Services& services) {
-    return {
-        .fs = services.fs, .processes = services.processes, .environment = services.environment};
+    return {.fs = services.fs,
+            .processes = services.processes,
+            .environment = services.environment,
+            .clock = services.clock};
 }
 
 } // namespace kb::cli

@@ -7,6 +7,7 @@
 #include "plan/lock.hpp"
 #include "sandbox/confine.hpp"
 #include "store/store.hpp"
+#include "sys/clock.hpp"
 #include "sys/file_system.hpp"
 #include "sys/process.hpp"
 
@@ -25,6 +26,7 @@ struct Machine {
     sys::FileSystem& fs;
     sys::ProcessRunner& processes;
     const sys::EnvironmentMap& environment; ///< Of this process: PATH, and what pip and apt read.
+    sys::Clock& clock;                      ///< For the pause before a download is tried again.
 };
 
 enum class Network : std::uint8_t { allowed, offline };

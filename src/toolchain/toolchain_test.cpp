@@ -11,7 +11,9 @@
 #include "toolchain/provider.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <utility>
 
 using namespace kb;
 using namespace kb::toolchain;
@@ -33,7 +35,8 @@ public:
         const std::string name = sys::Path{spec.argv[0]}.filename().string();
         if (name == "pip3") {
             const auto place = std::ranges::find(spec.argv, "-d");
-            return serve(*std::next(place), pip_error);
+            const std::string error = std::exchange(pip_error, pip_error_lasts ? pip_error : "");
+            return serve(*std::next(place), error);
         }
         if (name == "apt-get") {
             return serve(spec.working_directory, apt_error);
@@ -45,6 +48,7 @@ public:
     }
 
     std::string pip_error{};
+    bool pip_error_lasts = true;
     std::string apt_error{};
     std::string madison{};
     std::string show{};
@@ -66,6 +70,19 @@ private:
     sys::Path served_;
 };
 
+/// Sleeps without waiting and counts.
+class PassingClock final : public sys::Clock {
+public:
+    std::int64_t unix_seconds() override { return 0; }
+    std::chrono::steady_clock::time_point now() override { return {}; }
+    bool sleep(std::chrono::milliseconds duration) override {
+        slept += duration;
+        return true;
+    }
+
+    std::chrono::milliseconds slept{};
+};
+
 constexpr std::string_view kWheel = "torch-9.1.0-cp312-cp312-manylinux_2_28_x86_64.whl";
 
 struct Ground {
@@ -73,7 +90,8 @@ struct Ground {
     FakePrograms programs{dir / "served"};
     sys::EnvironmentMap environment{{"PATH", (dir / "bin").string()},
                                     {"TMPDIR", (dir / "tmp").string()}};
-    Machine machine{sys::real_file_system(), programs, environment};
+    PassingClock clock{};
+    Machine machine{sys::real_file_system(), programs, environment, clock};
     FetchOptions options{};
 
     Ground() {
@@ -166,6 +184,16 @@ TEST_CASE("a mirror that serves another file is told with both digests", "[toolc
     CHECK(ground.is_empty());
 }
 
+TEST_CASE("an index that answers without any version is asked again", "[toolchain][fetch]") {
+    Ground ground;
+    ground.programs.pip_error = "ERROR: Could not find a version that satisfies the "
+                                "requirement torch==9.1.0 (from versions: none)\n";
+    ground.programs.pip_error_lasts = false;
+    CHECK(ground.fetch(ground.wheel_entry()));
+    CHECK(ground.programs.calls.size() == 2);
+    CHECK(ground.clock.slept == std::chrono::seconds{2});
+}
+
 TEST_CASE("what cannot be fetched says why and what to do", "[toolchain][fetch]") {
     Ground ground;
     SECTION("no such version") {
@@ -181,6 +209,8 @@ TEST_CASE("what cannot be fetched says why and what to do", "[toolchain][fetch]"
     SECTION("no network") {
         ground.programs.pip_error = "ERROR: connection refused\n";
         CHECK(ground.fetch(ground.wheel_entry()).error().code == ErrorCode::transient);
+        CHECK(ground.programs.calls.size() == 3);
+        CHECK(ground.clock.slept == std::chrono::seconds{12});
     }
     SECTION("offline") {
         ground.options.network = Network::offline;

@@ -132,6 +132,8 @@ Result<void> download(std::span<const plan::LockEntry> entries,
                                   "-q",
                                   "-o",
                                   "APT::Sandbox::User=root", // else it complains about our folder
+                                  "-o",
+                                  "Acquire::Retries=3",
                                   "download"};
     for (const plan::LockEntry& entry : entries) {
         KB_TRY(const Requirement requirement, Requirement::parse(entry.id));

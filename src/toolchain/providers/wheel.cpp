@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace kb::toolchain {
 namespace {
@@ -48,6 +49,10 @@ Result<WheelName> parse_wheel_name(std::string_view file) {
 constexpr std::string_view kPython = "3.12";
 constexpr std::string_view kPythonAbi = "cp312";
 
+/// Before the second and the third try. pip retries a broken connection itself, not an index that
+/// answers wrongly for a moment.
+constexpr std::array kRetryPauses{std::chrono::seconds{2}, std::chrono::seconds{10}};
+
 std::vector<std::string> platform_tags(const backend::Platform& platform) {
     const std::string cpu{backend::to_text(platform.cpu)};
     std::vector<std::string> tags;
@@ -86,8 +91,12 @@ Error pip_failure(std::string_view what, const sys::ProcessResult& result) {
             break; // the first one names the cause
         }
     }
-    const bool unknown = last.find("No matching distribution") != std::string::npos ||
-                         last.find("Could not find a version") != std::string::npos;
+    // Without any version pip has seen no list at all: for a name that a lock pinned once, that is
+    // an index out of reach rather than a file that is gone.
+    const bool no_list = last.find("(from versions: none)") != std::string::npos;
+    const bool unknown = !no_list &&
+                         (last.find("No matching distribution") != std::string::npos ||
+                          last.find("Could not find a version") != std::string::npos);
     return {.code = unknown ? ErrorCode::not_found : ErrorCode::transient,
             .message = fmt::format(
                 "pip could not fetch '{}' ({}): {}; check the network and pip's index "
@@ -124,11 +133,19 @@ Result<void> pip_download(const Machine& machine,
         argv.insert(argv.end(), {"--platform", tag});
     }
     argv.insert(argv.end(), {"-d", directory.string(), name + "==" + version});
-    KB_TRY(const sys::ProcessResult result, run_tool(machine, std::move(argv), directory));
-    if (!result.status.ok()) {
-        return pip_failure(name + "==" + version, result);
+    for (std::size_t attempt = 0;; ++attempt) {
+        KB_TRY(const sys::ProcessResult result, run_tool(machine, argv, directory));
+        if (result.status.ok()) {
+            return {};
+        }
+        Error error = pip_failure(name + "==" + version, result);
+        if (error.code != ErrorCode::transient || attempt == kRetryPauses.size()) {
+            return error;
+        }
+        if (!machine.clock.sleep(kRetryPauses.at(attempt))) {
+            return Error{.code = ErrorCode::cancelled, .message = "interrupted"};
+        }
     }
-    return {};
 }
 
 Result<void> download(std::span<const plan::LockEntry> entries,
