@@ -116,6 +116,17 @@ def run(command):
     return result.stdout + result.stderr
 
 
+def gencode(section, pairs):
+    """The targets of a section's CUDA sources. A section for one chip alone ("9.0a") is compiled
+    for it if that chip's own code is asked for, else for a GPU that is not asked for: the library
+    has its functions then, and no code for the GPU at hand."""
+    own = [c.replace(".", "") for c in section.get("cuda-capabilities", [])]
+    if own and all(c.endswith("a") for c in own):
+        asked = {code for code, _ in pairs}
+        pairs = [(c, c) for c in own if c[:-1] in asked] or [("120", "120")]
+    return [f"-gencode=arch=compute_{code},code=sm_{gpu}" for code, gpu in pairs]
+
+
 def build(project, backend, variant, jobs, archs):
     import torch
 
@@ -148,14 +159,13 @@ def build(project, backend, variant, jobs, archs):
         archs = ["%d.%d" % torch.cuda.get_device_capability()]
     # "8.0@9.0" is the code of 8.0 made to run on 9.0.
     pairs = [(a.replace(".", "").split("@") * 2)[:2] for a in archs or []]
-    gencode = [f"-gencode=arch=compute_{code},code=sm_{gpu}" for code, gpu in pairs]
 
     units = [(s, defines + includes + config["torch"].get("cxx-flags", []), [])
              for s in config["torch"]["src"]]
     for section in config.get("kernel", {}).values():
         if section["backend"] == backend:
-            units += [(s, section.get("cxx-flags", []), section.get("cuda-flags", []))
-                      for s in section["src"]]
+            cuda = gencode(section, pairs) + section.get("cuda-flags", [])
+            units += [(s, section.get("cxx-flags", []), cuda) for s in section["src"]]
     commands = []
     for source, cxx, cuda in units:
         path = project / source
@@ -163,7 +173,7 @@ def build(project, backend, variant, jobs, archs):
         if path.suffix in (".cpp", ".cc", ".cxx"):
             commands.append((out, ["g++", *common, *cxx, "-c", path, "-o", out]))
         elif path.suffix == ".cu":
-            commands.append((out, [nvcc, "-std=c++17", "-O3", "-lineinfo", "-Xptxas=-v", *gencode,
+            commands.append((out, [nvcc, "-std=c++17", "-O3", "-lineinfo", "-Xptxas=-v",
                                    *cuda, "-Xcompiler=-fPIC,-fno-gnu-unique,-fvisibility=hidden",
                                    "-c", path, "-o", out]))
     started = time.time()

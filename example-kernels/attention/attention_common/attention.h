@@ -34,6 +34,7 @@ struct Problem {
     std::int64_t max_seqlen_q; // the length if it is the same for all, else the longest
     std::int64_t max_seqlen_k;
     std::int64_t total_q; // queries of all sequences together
+    std::int64_t total_k; // keys, likewise
     std::int64_t window_left;
     std::int64_t window_right;
     float scale;
@@ -59,7 +60,8 @@ struct Buffers {
     const void* k;
     const void* v;
     void* out;
-    float* lse; // [batch, heads, seqlen_q], packed: [heads, total_q]
+    float* lse;     // [batch, heads, seqlen_q], packed: [heads, total_q]
+    int* next_tile; // workspace of one number on the device; CUDA only
     Offsets offsets;
     Strides q_strides, k_strides, v_strides, out_strides;
 };

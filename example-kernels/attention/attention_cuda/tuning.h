@@ -26,6 +26,34 @@ using Tile64 = Tile<64, 64, true>;
 using Tile128 = Tile<128, 64, true>;
 using Tile256 = Tile<256, 32, false>;
 
+// Forward on sm_90a. A block: `groups` consumer warpgroups of 64 queries each, one more that loads.
+template <int kDim,
+          int kKeysPerStep,
+          int kGroups,
+          int kProducerRegisters,
+          int kConsumerRegisters,
+          bool kTurns>
+struct HopperTile {
+    static constexpr int head_dim = kDim;
+    static constexpr int keys = kKeysPerStep;
+    static constexpr int groups = kGroups;
+    static constexpr int queries = 64 * groups;
+    static constexpr int threads = 128 * (groups + 1);
+    static constexpr int producer_registers = kProducerRegisters;
+    static constexpr int consumer_registers = kConsumerRegisters;
+    static_assert(128 * (producer_registers + groups * consumer_registers) <= 65536);
+    // The warpgroups take turns at the tensor cores, so that the softmax of one runs beside the
+    // products of another. The products of the widest heads take longer than the softmax anyway.
+    static constexpr bool turns = kTurns;
+    // The queries, two steps of keys and of values, barriers; all of it aligned to 1024 bytes.
+    static constexpr int shared_bytes = (queries + 4 * keys) * head_dim * 2 + 128 + 1024;
+    static_assert(shared_bytes <= 227 * 1024);
+};
+
+using HopperTile64 = HopperTile<64, 128, 3, 32, 160, true>;
+using HopperTile128 = HopperTile<128, 128, 2, 40, 232, true>;
+using HopperTile256 = HopperTile<256, 80, 2, 40, 232, false>;
+
 // Backward. A block holds kQueries queries (of grad_q) or kKeys keys (of grad_k, grad_v) and steps
 // over the others.
 constexpr int kKeys = kQueries;

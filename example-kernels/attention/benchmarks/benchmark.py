@@ -68,7 +68,7 @@ def table(kernel, timer):
     """One row a case, the forward beside PyTorch's scaled_dot_product_attention in the same run.
     FLOP: 4 batch heads seqlen^2 d, half of it under a causal mask; the backward 2.5 times that."""
     cuda = timer.device == "cuda"
-    lengths = (512, 2048, 8192) if cuda else (256,)
+    lengths = (512, 2048, 8192, 16384) if cuda else (256,)
     for dtype in (torch.bfloat16, torch.float32):
         for d in (64, 128, 256):
             for seqlen in lengths if dtype == torch.bfloat16 else lengths[1:2] or lengths:

@@ -178,11 +178,13 @@ attention::Problem problem_of(const Arguments& a) {
         problem.max_seqlen_q = a.max_seqlen_q;
         problem.max_seqlen_k = a.max_seqlen_k;
         problem.total_q = a.q.size(0);
+        problem.total_k = a.k.size(0);
     } else {
         problem.batch = a.q.size(0);
         problem.max_seqlen_q = a.q.size(1);
         problem.max_seqlen_k = a.k.size(1);
         problem.total_q = problem.batch * problem.max_seqlen_q;
+        problem.total_k = problem.batch * problem.max_seqlen_k;
     }
     problem.window_left = a.window_left;
     problem.window_right = a.causal ? 0 : a.window_right;
@@ -226,8 +228,11 @@ void on_current_stream(const Tensor& tensor, const Enqueue& enqueue) {
 void forward(const attention::Problem& problem,
              const attention::Buffers& buffers,
              const Tensor& q) {
+    Tensor next_tile = torch::stable::new_empty(q, {1}, ScalarType::Int);
+    attention::Buffers with_workspace = buffers;
+    with_workspace.next_tile = static_cast<int*>(next_tile.mutable_data_ptr());
     on_current_stream(
-        q, [&](void* stream) { return attention::forward_cuda(problem, buffers, stream); });
+        q, [&](void* stream) { return attention::forward_cuda(problem, with_workspace, stream); });
 }
 
 void backward(const attention::Problem& problem,
