@@ -36,13 +36,14 @@ public:
 
     [[nodiscard]] const T& value() const& { return *const_cast<Result*>(this)->checked(); }
 
-    [[nodiscard]] T&& value() && { return std::move(*checked()); }
+    /// By value: a reference into a dying Result would dangle in a range-for.
+    [[nodiscard]] T value() && { return std::move(*checked()); }
 
     [[nodiscard]] T& operator*() & { return *checked(); }
 
     [[nodiscard]] const T& operator*() const& { return *const_cast<Result*>(this)->checked(); }
 
-    [[nodiscard]] T&& operator*() && { return std::move(*checked()); }
+    [[nodiscard]] T operator*() && { return std::move(*checked()); }
 
     [[nodiscard]] T* operator->() { return checked(); }
 
@@ -52,7 +53,7 @@ public:
 
     [[nodiscard]] const Error& error() const& { return *const_cast<Result*>(this)->failure(); }
 
-    [[nodiscard]] Error&& error() && { return std::move(*failure()); }
+    [[nodiscard]] Error error() && { return std::move(*failure()); }
 
     template <typename U>
     [[nodiscard]] T value_or(U&& other) && {
@@ -103,7 +104,7 @@ public:
 
     [[nodiscard]] const Error& error() const& { return *const_cast<Result*>(this)->failure(); }
 
-    [[nodiscard]] Error&& error() && { return std::move(*failure()); }
+    [[nodiscard]] Error error() && { return std::move(*failure()); }
 
     [[nodiscard]] Result context(std::string doing) && {
         if (error_) {

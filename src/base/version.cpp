@@ -22,7 +22,12 @@ std::optional<Version> Version::parse(std::string_view text) {
 }
 
 std::string Version::to_text() const {
-    return fmt::format("{}", fmt::join(components_, "."));
+    std::string text; // part of every path and name of a plan: no format is parsed for it
+    for (const std::uint64_t component : components_) {
+        text += text.empty() ? "" : ".";
+        text += fmt::format_int{component}.str();
+    }
+    return text;
 }
 
 std::strong_ordering Version::operator<=>(const Version& other) const {

@@ -90,10 +90,18 @@ struct Hasher<Value>::State {
     ~State() { EVP_MD_CTX_free(context); }
 };
 
+/// Looked up once: for a short text the lookup costs as much as the hash.
+template <typename Value>
+const EVP_MD* algorithm_of() {
+    static const EVP_MD* const algorithm =
+        EVP_MD_fetch(nullptr, std::is_same_v<Value, Digest> ? "SHA256" : "SHA1", nullptr);
+    return algorithm;
+}
+
 template <typename Value>
 Hasher<Value>::Hasher() : state_{std::make_unique<State>()} {
-    const EVP_MD* algorithm = std::is_same_v<Value, Digest> ? EVP_sha256() : EVP_sha1();
-    KB_ASSERT(state_->context != nullptr &&
+    const EVP_MD* algorithm = algorithm_of<Value>();
+    KB_ASSERT(algorithm != nullptr && state_->context != nullptr &&
                   EVP_DigestInit_ex(state_->context, algorithm, nullptr) == 1,
               "libcrypto has SHA-1 and SHA-256");
 }

@@ -13,13 +13,21 @@ namespace kb::digest {
 namespace {
 
 bool is_word(std::string_view text) {
-    return !text.empty() &&
-           std::ranges::none_of(text, [](char c) { return c == ' ' || c == '\n' || c == '\t'; });
+    unsigned found = 0;
+    for (const char c : text) {
+        found |= static_cast<unsigned>(c == ' ') | static_cast<unsigned>(c == '\n') |
+                 static_cast<unsigned>(c == '\t');
+    }
+    return !text.empty() && found == 0;
 }
 
 bool is_plain(std::string_view text) {
-    return std::ranges::none_of(
-        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; });
+    unsigned found = 0; // no early exit: keys are plain, and this loop becomes vector code
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        found |= static_cast<unsigned>(byte < 0x20) | static_cast<unsigned>(byte == 0x7f);
+    }
+    return found == 0;
 }
 
 } // namespace

@@ -10,6 +10,8 @@ namespace kb::plan {
 namespace {
 
 constexpr std::string_view kCxx = "/usr/bin/g++";
+/// Room for a usual command, so that it is not moved while it grows.
+constexpr std::size_t kUsualWords = 40;
 
 using Strings = std::vector<std::string>;
 
@@ -33,30 +35,34 @@ void append_preprocessor_flags(Strings& command, const CompileRequest& request) 
 void append_source(Strings& command, const CompileRequest& request) {
     append(command, request.flags);
     command.emplace_back("-c");
-    command.push_back(fmt::format("{}/{}", backend::kSourceMount, request.source.text()));
+    command.push_back(std::string{backend::kSourceMount}.append("/").append(request.source.text()));
 }
 
 Strings cxx_command(const CompileRequest& request) {
-    Strings command{std::string{kCxx},
-                    fmt::format("-std=c++{}", request.cxx_standard),
-                    "-O3",
-                    "-DNDEBUG",
-                    "-fPIC",
-                    // Unique symbols would be shared between all kernels of a process.
-                    "-fno-gnu-unique",
-                    request.seed};
+    Strings command;
+    command.reserve(kUsualWords);
+    command.emplace_back(kCxx);
+    command.push_back(fmt::format("-std=c++{}", request.cxx_standard));
+    command.emplace_back("-O3");
+    command.emplace_back("-DNDEBUG");
+    command.emplace_back("-fPIC");
+    // Unique symbols would be shared between all kernels of a process.
+    command.emplace_back("-fno-gnu-unique");
+    command.push_back(request.seed);
     append_preprocessor_flags(command, request);
     append_source(command, request);
     return command;
 }
 
 Strings cuda_command(const CompileRequest& request) {
-    Strings command{backend::cuda_mount(request.toolkit.version) + "/bin/nvcc",
-                    fmt::format("-ccbin={}", kCxx),
-                    fmt::format("-std=c++{}", request.cxx_standard),
-                    "-O3",
-                    "-DNDEBUG",
-                    "-Xcompiler=-fPIC,-fno-gnu-unique," + request.seed};
+    Strings command;
+    command.reserve(kUsualWords);
+    command.push_back(backend::cuda_mount(request.toolkit.version) + "/bin/nvcc");
+    command.push_back(fmt::format("-ccbin={}", kCxx));
+    command.push_back(fmt::format("-std=c++{}", request.cxx_standard));
+    command.emplace_back("-O3");
+    command.emplace_back("-DNDEBUG");
+    command.push_back("-Xcompiler=-fPIC,-fno-gnu-unique," + request.seed);
     const backend::BackendRules& rules = backend::rules_of(request.toolkit.backend);
     command.insert(command.end(), rules.device_flags.begin(), rules.device_flags.end());
     append(command, rules.arch_flags(request.archs));
@@ -102,18 +108,21 @@ std::vector<std::string> link_command(const LinkRequest& request) {
     // What the stubs add to the runtime libraries stays inside.
     constexpr std::string_view kInside = "libstdc++_nonshared.a:libkbcompat.a:libc_nonshared.a:"
                                          "libgcc.a:libcudart_static.a";
-    append(command,
-           {fmt::format("-Wl,--exclude-libs,{}", kInside),
-            "-Wl,-z,noexecstack",
-            "-Wl,-z,relro",
-            "-Wl,-z,now",
-            "-Wl,--build-id=sha1"});
+    command.push_back(std::string{"-Wl,--exclude-libs,"}.append(kInside));
+    for (const std::string_view flag :
+         {"-Wl,-z,noexecstack", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,--build-id=sha1"}) {
+        command.emplace_back(flag);
+    }
     return command;
 }
 
 std::vector<std::string> torch_include(std::string_view mount) {
-    return {fmt::format("{}/include", mount),
-            fmt::format("{}/include/torch/csrc/api/include", mount)};
+    std::vector<std::string> dirs;
+    dirs.reserve(2);
+    for (const std::string_view dir : {"/include", "/include/torch/csrc/api/include"}) {
+        dirs.push_back(std::string{mount}.append(dir));
+    }
+    return dirs;
 }
 
 } // namespace kb::plan

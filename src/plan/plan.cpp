@@ -28,6 +28,10 @@ std::string link_flags(const Link& link) {
     return text;
 }
 
+std::string shared_name(std::string_view library) {
+    return std::string{"lib"}.append(library).append(".so");
+}
+
 /// What concerns whole variants; TUs and the mistakes in their sources are the builder's.
 class Planner {
 public:
@@ -105,11 +109,11 @@ void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
         (stable ? promises.torch_stable_abi : promises.torch) = what.framework_version;
         for (const std::string& name : rules.torch_libraries(
                  stable ? backend::TorchBinding::stable : backend::TorchBinding::versioned)) {
-            promises.libraries.push_back(fmt::format("lib{}.so", name));
+            promises.libraries.push_back(shared_name(name));
         }
     }
     for (const std::string_view name : rules.runtime_libraries) {
-        promises.libraries.push_back(fmt::format("lib{}.so", name));
+        promises.libraries.push_back(shared_name(name));
     }
 }
 
@@ -138,8 +142,11 @@ void Planner::add_link(PlannedVariant& variant) {
         request.objects.push_back(tu->object);
         variant.tus.push_back(tu->id);
     }
-    request.output =
-        fmt::format("link/{}/{}{}", variant.name.text(), variant.ops_id, tvm ? ".so" : ".abi3.so");
+    request.output = std::string{"link/"}
+                         .append(variant.name.text())
+                         .append("/")
+                         .append(variant.ops_id)
+                         .append(tvm ? ".so" : ".abi3.so");
     variant.link.command = link_command(request);
     variant.link.output = std::move(request.output);
 }

@@ -331,9 +331,7 @@ public:
                 judge_row(row);
             }
         }
-        std::ranges::sort(accepted_, [](const Accepted& a, const Accepted& b) {
-            return order_of(a) < order_of(b);
-        });
+        sort_accepted();
         keep_newest_of_name();
         if (kernel_.selection.latest) {
             keep_latest();
@@ -443,6 +441,24 @@ private:
             return;
         }
         accepted_.push_back(std::move(accepted));
+    }
+
+    /// By pointer: a variant is dear to move.
+    void sort_accepted() {
+        std::vector<Accepted*> order;
+        order.reserve(accepted_.size());
+        for (Accepted& accepted : accepted_) {
+            order.push_back(&accepted);
+        }
+        std::ranges::sort(order, [](const Accepted* a, const Accepted* b) {
+            return order_of(*a) < order_of(*b);
+        });
+        std::vector<Accepted> sorted;
+        sorted.reserve(order.size());
+        for (Accepted* accepted : order) {
+            sorted.push_back(std::move(*accepted));
+        }
+        accepted_ = std::move(sorted);
     }
 
     /// Rows with one name (stable ABI) are sorted by torch: the last one stands for all.

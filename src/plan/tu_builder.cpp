@@ -98,7 +98,9 @@ std::optional<std::string> source_path(std::string_view text) {
 
 std::size_t TuBuilder::TuKeyHash::operator()(const TuKey& key) const {
     const std::hash<const void*> hash;
-    return hash(key.job) * 31 * 31 + hash(key.host) * 31 + hash(key.framework);
+    // Rows stand in arrays: a multiplier without small factors keeps equal strides apart.
+    constexpr std::size_t kMix = 0x9e3779b97f4a7c15U;
+    return ((hash(key.job) * kMix + hash(key.host)) * kMix + hash(key.framework)) * kMix >> 16U;
 }
 
 TuBuilder::TuBuilder(const PlanInput& input, Diagnostics& diagnostics)
@@ -298,8 +300,8 @@ TuBuilder::command_for(const Job& job, const Context& context, const std::string
         request.definitions.emplace_back(definition);
     }
     if (job.reach.ops) {
-        request.definitions.push_back(
-            fmt::format("{}_EXTENSION_NAME={}", tvm ? "TVM_FFI" : "TORCH", ops_id));
+        request.definitions.push_back((tvm ? "TVM_FFI_EXTENSION_NAME=" : "TORCH_EXTENSION_NAME=") +
+                                      ops_id);
     }
     if (context.stable_abi) {
         request.definitions.push_back(torch_target(*context.stable_abi));
@@ -392,9 +394,8 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     }
     sort_pins(pins);
 
-    std::string key;
-    key.reserve(4096);
-    key.append("kernel-builder/tu/1\n");
+    std::string& key = key_text_; // kept: a buffer of its size is dear to the allocator
+    key.assign("kernel-builder/tu/1\n");
     for (const std::string& word : tu.command) {
         key.append(word).append("\n");
     }
@@ -409,13 +410,16 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
         tu.requirements.push_back(pin->id);
     }
     tu.id = digest::sha256(key).hex().substr(0, 32);
-    tu.object = fmt::format("tu/{}.o", tu.id);
+    tu.object = "tu/" + tu.id + ".o";
     if (job.kind == SourceKind::cuda) {
         // nvcc names its temporary files after its process id; kept files have fixed names.
-        tu.keep_dir = fmt::format("tu/{}.keep", tu.id);
-        append(tu.command, {"--keep", "--keep-dir", tu.keep_dir});
+        tu.keep_dir = "tu/" + tu.id + ".keep";
+        tu.command.emplace_back("--keep");
+        tu.command.emplace_back("--keep-dir");
+        tu.command.push_back(tu.keep_dir);
     }
-    append(tu.command, {"-o", tu.object});
+    tu.command.emplace_back("-o");
+    tu.command.push_back(tu.object);
     return tu;
 }
 

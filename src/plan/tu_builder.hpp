@@ -121,6 +121,7 @@ private:
     std::map<std::pair<const HostRow*, std::string>, Pinned> pinned_;
     std::map<ListKey, Pins> pinned_lists_;
     std::set<Span> reported_;
+    std::string key_text_; ///< Of the TU at hand.
 };
 
 /// Path below the source root without "./" and a final '/', "" for the root itself; nothing when it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a matrix of 100 torch versions and 100 toolkits, the worst case: nothing is shared but the
-// device code. Prints the best of nine runs in CPU time; the bar is 100 ms for 10,000 variants in a
-// release build. Not a test: a clock decides nothing there.
+// device code. Prints the best of nine runs (or as many as given) in CPU time; the bar is 100 ms
+// for 10,000 variants in a release build. Not a test: a clock decides nothing there.
 #include "base/text.hpp"
 #include "document/toml.hpp"
 #include "plan/plan.hpp"
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 namespace {
@@ -61,7 +62,7 @@ kb::plan::SupportMatrix big_matrix() {
 
 } // namespace
 
-int main() {
+int main(int argc, char** argv) {
     using namespace kb;
     Diagnostics diagnostics;
     const auto root = document::parse_toml(kToml, Origin{"build.toml"}, diagnostics);
@@ -80,10 +81,11 @@ int main() {
     add("norm_cuda/norm.cuh", "");
     const plan::Lock lock;
     const plan::Selection selection;
+    const int runs = argc > 1 ? std::atoi(argv[1]) : 9;
     double best = 1e9;
     std::size_t variants = 0;
     std::size_t tus = 0;
-    for (int run = 0; run < 9; ++run) {
+    for (int run = 0; run < runs; ++run) {
         const std::clock_t begin = std::clock();
         const auto plan = plan::make({.config = *config,
                                       .matrix = matrix,
