@@ -146,6 +146,8 @@ public:
 
     [[nodiscard]] const std::string& address() const { return options_.address; }
 
+    [[nodiscard]] std::string_view scheme() const { return options_.tls ? "https" : "http"; }
+
     Result<void> run(RequestHandler& handler, int stop_descriptor) {
         KB_TRY(watch(epoll_.get(), listener_.get(), EPOLLIN, EPOLL_CTL_ADD));
         KB_TRY(watch(epoll_.get(), wake_.get(), EPOLLIN, EPOLL_CTL_ADD));
@@ -173,6 +175,8 @@ private:
     struct Slot {
         std::unique_ptr<ServerConnection> connection{};
         bool is_busy = false;
+        /// Between the first byte of a request and the end of its header.
+        bool is_in_header = true;
         Clock::time_point deadline{};
     };
 
@@ -185,7 +189,7 @@ private:
 
     /// False when the server is to stop.
     bool wait_for_events(int stop_descriptor) {
-        constexpr int kSweepMs = 1000;
+        constexpr int kSweepMs = 500;
         std::array<epoll_event, 64> events{};
         const int n =
             ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), kSweepMs);
@@ -282,7 +286,12 @@ private:
         --busy_;
         Slot& slot = slots_.at(fd);
         slot.is_busy = false;
-        slot.deadline = Clock::now() + options_.limits.idle_time;
+        if (after == AfterRequest::wait) {
+            slot.deadline = Clock::now() + options_.limits.idle_time;
+        } else if (!slot.is_in_header) { // else the time runs on: bytes that trickle win nothing
+            slot.deadline = Clock::now() + options_.limits.header_time;
+        }
+        slot.is_in_header = after == AfterRequest::wait_more;
         if (after == AfterRequest::close || is_stopping_ ||
             !watch(epoll_.get(), fd, kOneRequest, EPOLL_CTL_MOD)) {
             slots_.erase(fd);
@@ -340,8 +349,9 @@ std::uint16_t HttpServer::port() const {
 
 std::string HttpServer::endpoint() const {
     const std::string& address = impl_->address();
-    return address.find(':') == std::string::npos ? fmt::format("http://{}:{}", address, port())
-                                                  : fmt::format("http://[{}]:{}", address, port());
+    const bool is_v6 = address.find(':') != std::string::npos;
+    return fmt::format(
+        "{}://{}{}{}:{}", impl_->scheme(), is_v6 ? "[" : "", address, is_v6 ? "]" : "", port());
 }
 
 Result<void> HttpServer::run(RequestHandler& handler, int stop_descriptor) {

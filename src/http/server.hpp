@@ -3,6 +3,7 @@
 
 #include "base/result.hpp"
 #include "http/message.hpp"
+#include "http/tls.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace kb::http {
 struct ServerLimits {
     std::uint32_t header_bytes = 32U << 10U;
     std::size_t connections = 1024;
-    /// From the first byte of a request to the end of its header.
+    /// From the first byte of a request, or the start of a connection, to the end of the header.
     std::chrono::milliseconds header_time{20'000};
     /// Between requests of one connection.
     std::chrono::milliseconds idle_time{75'000};
@@ -46,6 +47,8 @@ struct ServerOptions {
     /// Requests that are handled at once; further ones wait.
     unsigned workers = 64;
     ServerLimits limits{};
+    /// Null: cleartext.
+    std::shared_ptr<const TlsContext> tls{};
     /// Called after each answer, from several threads at once; may be empty.
     std::function<void(const AccessRecord&)> on_access{};
 };
@@ -53,9 +56,9 @@ struct ServerOptions {
 /// True for 127.0.0.0/8 and ::1.
 [[nodiscard]] bool is_loopback(std::string_view address);
 
-/// HTTP/1.1 over cleartext TCP. Parsing is strict: a request with two Content-Length values, or
-/// with Content-Length and Transfer-Encoding, is refused and its connection closed. Idle
-/// connections cost no thread.
+/// HTTP/1.1 over TCP, with TLS when a certificate is given. Parsing is strict: a request with two
+/// Content-Length values, or with Content-Length and Transfer-Encoding, is refused and its
+/// connection closed. Idle connections, handshakes and headers under way cost no thread.
 class HttpServer {
 public:
     /// Binds and listens. `denied` when the port is taken or not allowed.
@@ -66,7 +69,7 @@ public:
     HttpServer& operator=(const HttpServer&) = delete;
 
     [[nodiscard]] std::uint16_t port() const;
-    /// "http://127.0.0.1:8910"
+    /// "http://127.0.0.1:8910"; https with TLS.
     [[nodiscard]] std::string endpoint() const;
 
     /// Serves until stop() or until `stop_descriptor` (-1: none) is readable; then accepts no more,

@@ -9,7 +9,8 @@
 
 namespace kb::http {
 
-enum class AfterRequest : std::uint8_t { wait, close };
+/// `wait_more`: a request has begun and its header is not whole yet; nobody waits for it.
+enum class AfterRequest : std::uint8_t { wait, wait_more, close };
 
 /// One client's connection; used by one thread at a time.
 class ServerConnection {

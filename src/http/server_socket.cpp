@@ -5,9 +5,11 @@
 #include <array>
 #include <cerrno>
 #include <poll.h>
+#include <string>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace kb::http {
 
@@ -52,26 +54,68 @@ transfer_deadline(ServerSocket::Time start, std::uint64_t bytes, milliseconds st
     return std::min(Clock::now() + stall, start + stall + slowest);
 }
 
-Result<std::size_t> ServerSocket::read(std::span<std::byte> out, Time deadline) {
+ServerSocket::ServerSocket(sys::UniqueFd fd, const TlsContext* tls) : fd_{std::move(fd)} {
+    if (tls != nullptr) {
+        tls_ = std::make_unique<TlsSession>(*tls, fd_.get());
+    }
+}
+
+Result<std::optional<std::size_t>> ServerSocket::try_read(std::span<std::byte> out) {
+    if (tls_) {
+        return try_read_tls(out);
+    }
     while (true) {
         const ssize_t n = ::recv(fd_.get(), out.data(), out.size(), 0);
         if (n >= 0) {
-            return static_cast<std::size_t>(n);
+            return std::optional{static_cast<std::size_t>(n)};
         }
-        if (errno == EINTR) {
+        if (is_would_block(errno)) {
+            return std::optional<std::size_t>{};
+        }
+        if (errno != EINTR) {
+            return connection_error("the client reset the connection");
+        }
+    }
+}
+
+Result<std::optional<std::size_t>> ServerSocket::try_read_tls(std::span<std::byte> out) {
+    while (true) {
+        const TlsStep step = has_shaken_hands_ ? tls_->read(out) : tls_->handshake();
+        switch (step.progress) {
+        case TlsProgress::done:
+            if (has_shaken_hands_) {
+                return std::optional{step.bytes};
+            }
+            has_shaken_hands_ = true;
+            continue;
+        case TlsProgress::wants_read:
+            return std::optional<std::size_t>{};
+        case TlsProgress::wants_write: {
+            // A few kilobytes of handshake find room in any socket buffer but a hostile one.
+            constexpr milliseconds kShort{200};
+            if (!wait_for(fd_.get(), POLLOUT, Clock::now() + kShort)) {
+                return connection_error("the client does not read the handshake");
+            }
             continue;
         }
-        if (!is_would_block(errno)) {
-            return connection_error("the client reset the connection");
+        case TlsProgress::closed:
+            return std::optional{std::size_t{0}};
+        case TlsProgress::failed:
+            return connection_error("the client reset the connection or broke TLS");
+        }
+    }
+}
+
+Result<std::size_t> ServerSocket::read(std::span<std::byte> out, Time deadline) {
+    while (true) {
+        KB_TRY(const std::optional<std::size_t> n, try_read(out));
+        if (n) {
+            return *n;
         }
         if (!wait_for(fd_.get(), POLLIN, deadline)) {
             return connection_error("the client sent nothing for too long");
         }
     }
-}
-
-bool ServerSocket::is_readable() const {
-    return wait_for(fd_.get(), POLLIN, Clock::now());
 }
 
 void ServerSocket::begin_writing(milliseconds stall) {
@@ -87,27 +131,62 @@ Result<void> ServerSocket::wait_writable() const {
     return {};
 }
 
-Result<void> ServerSocket::write(std::string_view head, std::string_view body) {
-    while (!head.empty() || !body.empty()) {
-        // iovec has no const pointers; sendmsg only reads.
-        std::array<iovec, 2> parts{
-            iovec{.iov_base = const_cast<char*>(head.data()), .iov_len = head.size()},
-            iovec{.iov_base = const_cast<char*>(body.data()), .iov_len = body.size()}};
-        msghdr message{};
-        message.msg_iov = parts.data();
-        message.msg_iovlen = parts.size();
+Result<std::size_t> ServerSocket::write_some(std::string_view head, std::string_view body) {
+    if (tls_) {
+        return write_some_tls(head.empty() ? body : head);
+    }
+    // iovec has no const pointers; sendmsg only reads.
+    std::array<iovec, 2> parts{
+        iovec{.iov_base = const_cast<char*>(head.data()), .iov_len = head.size()},
+        iovec{.iov_base = const_cast<char*>(body.data()), .iov_len = body.size()}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    while (true) {
         const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-        if (n < 0 && is_would_block(errno)) {
+        if (n >= 0) {
+            return static_cast<std::size_t>(n);
+        }
+        if (is_would_block(errno)) {
             KB_TRY(wait_writable());
-            continue;
-        }
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
+        } else if (errno != EINTR) {
             return connection_error("the client closed the connection");
         }
-        const auto sent = static_cast<std::size_t>(n);
+    }
+}
+
+Result<std::size_t> ServerSocket::write_some_tls(std::string_view bytes) {
+    while (true) {
+        const TlsStep step = tls_->write(bytes);
+        switch (step.progress) {
+        case TlsProgress::done:
+            return step.bytes;
+        case TlsProgress::wants_write:
+            KB_TRY(wait_writable());
+            continue;
+        case TlsProgress::wants_read: // renegotiation is off: only a key update can ask for this
+            if (!wait_for(fd_.get(), POLLIN, transfer_deadline(write_start_, written_, stall_))) {
+                return connection_error("the client sent nothing for too long");
+            }
+            continue;
+        case TlsProgress::closed:
+        case TlsProgress::failed:
+            return connection_error("the client closed the connection");
+        }
+    }
+}
+
+Result<void> ServerSocket::write(std::string_view head, std::string_view body) {
+    // A record each would cost a segment each: a short head travels with its body.
+    constexpr std::size_t kOneRecord = 16UL << 10U;
+    std::string joined;
+    if (tls_ && !body.empty() && head.size() + body.size() <= kOneRecord) {
+        joined = std::string{head} + std::string{body};
+        head = joined;
+        body = {};
+    }
+    while (!head.empty() || !body.empty()) {
+        KB_TRY(const std::size_t sent, write_some(head, body));
         written_ += sent;
         const std::size_t of_head = std::min(sent, head.size());
         head.remove_prefix(of_head);
@@ -116,10 +195,34 @@ Result<void> ServerSocket::write(std::string_view head, std::string_view body) {
     return {};
 }
 
+Result<void> ServerSocket::write_file_tls(int file, std::uint64_t offset, std::uint64_t length) {
+    std::string block(std::min<std::uint64_t>(length, 256UL << 10U), '\0');
+    while (length > 0) {
+        const std::size_t wanted = std::min<std::uint64_t>(length, block.size());
+        const ssize_t n = ::pread(file, block.data(), wanted, static_cast<off_t>(offset));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return Error{.code = ErrorCode::corrupt,
+                         .message = "a file became shorter while it was sent"};
+        }
+        const auto got = static_cast<std::size_t>(n);
+        KB_TRY(write(std::string_view{block}.substr(0, got)));
+        offset += got;
+        length -= got;
+    }
+    return {};
+}
+
 Result<void> ServerSocket::write_file(std::string_view head,
                                       int file,
                                       std::uint64_t offset,
                                       std::uint64_t length) {
+    if (tls_) {
+        KB_TRY(write(head));
+        return write_file_tls(file, offset, length);
+    }
     while (!head.empty()) {
         const int more = length > 0 ? MSG_MORE : 0; // keeps the head in one segment with the data
         const ssize_t n = ::send(fd_.get(), head.data(), head.size(), MSG_NOSIGNAL | more);
@@ -154,6 +257,9 @@ Result<void> ServerSocket::write_file(std::string_view head,
 void ServerSocket::linger() {
     constexpr milliseconds kLinger{1000};
     constexpr std::size_t kMaxDropped = 4UL << 20U;
+    if (tls_ && has_shaken_hands_) {
+        tls_->close();
+    }
     if (::shutdown(fd_.get(), SHUT_WR) != 0) {
         return;
     }

@@ -3,28 +3,37 @@
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
+#include "http/tls.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
 namespace kb::http {
 
-/// A non-blocking socket read and written with deadlines. Errors are `transient`: the other end
-/// went away or was too slow.
+/// A non-blocking socket read and written with deadlines, in the clear or with TLS. Errors are
+/// `transient`: the other end went away or was too slow.
 class ServerSocket {
 public:
     using Time = std::chrono::steady_clock::time_point;
 
-    explicit ServerSocket(sys::UniqueFd fd) : fd_{std::move(fd)} {}
+    /// `tls` null: cleartext. It outlives the socket.
+    ServerSocket(sys::UniqueFd fd, const TlsContext* tls);
 
     [[nodiscard]] int descriptor() const { return fd_.get(); }
 
     /// At least one byte; 0 when the other end has closed.
     [[nodiscard]] Result<std::size_t> read(std::span<std::byte> out, Time deadline);
-    [[nodiscard]] bool is_readable() const;
+    /// Never waits: what is there already, with TLS after the handshake; nothing when more has to
+    /// come first, 0 when the other end has closed.
+    [[nodiscard]] Result<std::optional<std::size_t>> try_read(std::span<std::byte> out);
+
+    /// Decrypted bytes wait to be read: no poll will tell of them.
+    [[nodiscard]] bool has_pending() const { return tls_ && tls_->has_pending(); }
 
     /// Later writes fail when a piece takes longer than `stall`, or all of them together less than
     /// 1 KiB/s beyond that.
@@ -43,8 +52,14 @@ public:
 
 private:
     [[nodiscard]] Result<void> wait_writable() const;
+    [[nodiscard]] Result<std::size_t> write_some(std::string_view head, std::string_view body);
+    [[nodiscard]] Result<std::size_t> write_some_tls(std::string_view bytes);
+    [[nodiscard]] Result<std::optional<std::size_t>> try_read_tls(std::span<std::byte> out);
+    [[nodiscard]] Result<void> write_file_tls(int file, std::uint64_t offset, std::uint64_t length);
 
     sys::UniqueFd fd_;
+    std::unique_ptr<TlsSession> tls_{};
+    bool has_shaken_hands_ = false;
     Time write_start_{};
     std::chrono::milliseconds stall_{0};
     std::uint64_t written_ = 0;

@@ -81,6 +81,11 @@ public:
               static_cast<ssize_t>(text.size()));
     }
 
+    void send_if_open(std::string_view text) const {
+        [[maybe_unused]] const ssize_t n =
+            ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    }
+
     /// Until the text ends with `until`, or the server closes.
     std::string receive(std::string_view until = "\x01") const {
         std::string text;
@@ -299,6 +304,28 @@ TEST_CASE("slow headers and silent connections are closed", "[http][server]") {
     CHECK_FALSE(slow_body.receive().contains("[ab"));
     const RawClient silent{running.server().port()};
     CHECK(silent.receive().empty());
+}
+
+TEST_CASE("headers that trickle hold no worker and get no more time", "[http][server]") {
+    ServerOptions options;
+    options.limits.header_time = std::chrono::milliseconds{1500};
+    Running running{echo, options};
+    std::vector<RawClient> slow; // twice as many as there are workers
+    for (int i = 0; i < 8; ++i) {
+        slow.emplace_back(running.server().port());
+        slow.back().send("GET /slow HTTP/1.1\r\nHost: h\r\nX-Padding: ");
+    }
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(talk(running, "GET /quick HTTP/1.1\r\nHost: h\r\n\r\n").contains("[]"));
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds{1000});
+    slow[0].send("x\r\n\r\n");
+    CHECK(slow[0].receive("[]").contains("GET /slow"));
+    while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds{3000}) {
+        // A byte now and then keeps nothing alive.
+        ::usleep(200'000);
+        slow[1].send_if_open("y");
+    }
+    CHECK(slow[1].receive().empty());
 }
 
 TEST_CASE("stopping lets a request finish and closes idle connections", "[http][server]") {

@@ -3,10 +3,14 @@
 
 #include "base/text.hpp"
 #include "sys/random_access_file.hpp"
+#include "sys/worker_pool.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <vector>
 
 namespace kb::project {
 
@@ -56,6 +60,15 @@ HashCache HashCache::open(sys::FileSystem& fs, sys::Path file) {
     return cache;
 }
 
+void HashCache::remember(sys::Clock& clock,
+                         const sys::FileInfo& info,
+                         const digest::Digest& value) {
+    const std::int64_t newest = std::max(info.mtime_ns, info.ctime_ns) / 1'000'000'000;
+    if (clock.unix_seconds() - newest > kRacySeconds) {
+        used_.insert_or_assign(stamp(info), value);
+    }
+}
+
 Result<digest::Digest>
 HashCache::sha256(sys::FileSystem& fs, sys::Clock& clock, const sys::Path& path) {
     KB_TRY(const sys::FileInfo before, fs.stat(path));
@@ -64,13 +77,48 @@ HashCache::sha256(sys::FileSystem& fs, sys::Clock& clock, const sys::Path& path)
         used_.insert(*found);
         return found->second;
     }
+    if (const auto found = ahead_.find(key); found != ahead_.end()) {
+        return found->second;
+    }
     KB_TRY(const digest::Digest value, hash_file(path));
     KB_TRY(const sys::FileInfo after, fs.stat(path));
-    const std::int64_t newest = std::max(after.mtime_ns, after.ctime_ns) / 1'000'000'000;
-    if (stamp(after) == key && clock.unix_seconds() - newest > kRacySeconds) {
-        used_.emplace(key, value);
+    if (stamp(after) == key) {
+        remember(clock, after, value);
     }
     return value;
+}
+
+void HashCache::hash_ahead(sys::FileSystem& fs,
+                           sys::Clock& clock,
+                           std::span<const sys::Path> paths,
+                           unsigned threads) {
+    struct Job {
+        sys::Path path{};
+        sys::FileInfo info{};
+        std::optional<digest::Digest> value{};
+    };
+
+    std::vector<Job> jobs;
+    for (const sys::Path& path : paths) {
+        const Result<sys::FileInfo> info = fs.stat(path);
+        if (info && info->type == sys::FileType::regular && !known_.contains(stamp(*info)) &&
+            !ahead_.contains(stamp(*info))) {
+            jobs.push_back({.path = path, .info = *info});
+        }
+    }
+    std::ranges::sort(jobs, std::greater{}, [](const Job& job) { return job.info.size; });
+    sys::parallel_for(jobs.size(), std::max(1U, threads), [&jobs](std::size_t i) {
+        if (const Result<digest::Digest> value = hash_file(jobs[i].path)) {
+            jobs[i].value = *value;
+        }
+    });
+    for (const Job& job : jobs) {
+        const Result<sys::FileInfo> after = fs.stat(job.path);
+        if (job.value && after && stamp(*after) == stamp(job.info)) {
+            ahead_.insert_or_assign(stamp(*after), *job.value);
+            remember(clock, *after, *job.value);
+        }
+    }
 }
 
 Result<void> HashCache::save(sys::FileSystem& fs) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 namespace kb::project {
@@ -21,15 +22,25 @@ public:
     static HashCache open(sys::FileSystem& fs, sys::Path file);
 
     Result<digest::Digest> sha256(sys::FileSystem& fs, sys::Clock& clock, const sys::Path& path);
+    /// Hashes those of `paths` that are not known, several at a time and the largest first, so that
+    /// sha256() of them costs a stat. A file that cannot be read is left for sha256() to name.
+    void hash_ahead(sys::FileSystem& fs,
+                    sys::Clock& clock,
+                    std::span<const sys::Path> paths,
+                    unsigned threads);
     /// Writes what was looked up since open(), and forgets the rest; nothing when nothing is new.
     Result<void> save(sys::FileSystem& fs);
 
 private:
     explicit HashCache(sys::Path file) : file_{std::move(file)} {}
 
+    void remember(sys::Clock& clock, const sys::FileInfo& info, const digest::Digest& value);
+
     sys::Path file_;
     std::map<std::string, digest::Digest> known_;
     std::map<std::string, digest::Digest> used_;
+    /// Of this run only: also what changed too recently to be kept.
+    std::map<std::string, digest::Digest> ahead_;
 };
 
 /// Hash of a file in blocks, whatever its size.

@@ -51,6 +51,30 @@ TEST_CASE("a file that was just written is hashed but not remembered", "[project
     CHECK_FALSE(std::filesystem::exists(dir / "hashes"));
 }
 
+TEST_CASE("files hashed ahead cost a stat and are kept unless they are new",
+          "[project][hash_cache]") {
+    const test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    ShiftedClock later{60};
+    ShiftedClock now{0};
+    const std::vector<sys::Path> paths{dir / "a", dir / "b", dir / "missing"};
+    test::write_text(dir / "a", "one");
+    test::write_text(dir / "b", "longer");
+    HashCache racy = HashCache::open(fs, dir / "hashes");
+    racy.hash_ahead(fs, now, paths, 2);
+    CHECK(racy.sha256(fs, now, dir / "a").value() == digest::sha256("one"));
+    REQUIRE(racy.save(fs));
+    CHECK_FALSE(std::filesystem::exists(dir / "hashes"));
+    HashCache cache = HashCache::open(fs, dir / "hashes");
+    cache.hash_ahead(fs, later, paths, 2);
+    test::write_text(dir / "b", "changed since");
+    CHECK(cache.sha256(fs, later, dir / "a").value() == digest::sha256("one"));
+    CHECK(cache.sha256(fs, later, dir / "b").value() == digest::sha256("changed since"));
+    CHECK(cache.sha256(fs, later, dir / "missing").error().code == ErrorCode::not_found);
+    REQUIRE(cache.save(fs));
+    CHECK(test::read_text(dir / "hashes").find(digest::sha256("one").hex()) != std::string::npos);
+}
+
 TEST_CASE("a malformed cache is an empty one", "[project][hash_cache]") {
     const test::TempDir dir;
     sys::FileSystem& fs = sys::real_file_system();
