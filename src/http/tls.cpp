@@ -61,7 +61,7 @@ std::unique_ptr<BIO_METHOD, FreeMethod> make_socket_method() {
     return method;
 }
 
-Error file_error(const char* what, const std::string& path) {
+Error unreadable(const char* what, const std::string& path) {
     return {.code = ErrorCode::denied,
             .message = fmt::format("'{}' is no readable {} in PEM form", path, what)};
 }
@@ -88,11 +88,11 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files
     SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
-        return file_error("certificate", files.certificate);
+        return unreadable("certificate", files.certificate);
     }
     if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1) {
-        return file_error("key of the certificate", files.key);
+        return unreadable("key of the certificate", files.key);
     }
     return std::shared_ptr<const TlsContext>{new TlsContext{std::move(impl)}};
 }
