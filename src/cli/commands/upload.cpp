@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "build/inspect.hpp"
+#include "build/workspace.hpp"
 #include "check/check.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/commands/variants.hpp"
@@ -9,6 +10,7 @@
 #include "cli/settings.hpp"
 #include "document/json.hpp"
 #include "http/curl_client.hpp"
+#include "project/hash_cache.hpp"
 #include "project/project.hpp"
 #include "sys/environment.hpp"
 #include "sys/host_limits.hpp"
@@ -221,12 +223,39 @@ private:
         return true;
     }
 
-    Result<void>
-    read_input(const Services& services, const project::Discovery& found, Prepared& out) const {
+    /// An unchanged file costs a stat; the others are hashed side by side.
+    static Result<void>
+    read_packages(const Services& services, const project::Discovery& found, Prepared& out) {
+        project::HashCache cache =
+            project::HashCache::open(services.fs, hash_cache_path(services, out));
+        std::vector<sys::Path> paths;
         for (const project::VariantDir& variant : found.variants) {
-            KB_TRY(package::Package package, project::read_package(services.fs, variant));
+            KB_TRY(const auto entries, sys::walk(services.fs, variant.path));
+            for (const sys::WalkEntry& entry : entries) {
+                paths.push_back(variant.path / entry.path.text());
+            }
+        }
+        cache.hash_ahead(
+            services.fs, services.clock, paths, sys::read_host_limits(services.fs).cpus);
+        const project::HashFile hash = [&](const sys::Path& path) {
+            return cache.sha256(services.fs, services.clock, path);
+        };
+        for (const project::VariantDir& variant : found.variants) {
+            package::Package package{.variant = variant.name, .directory = variant.path.string()};
+            KB_TRY(package.metadata, project::read_metadata(services.fs, variant));
+            KB_TRY(package.files, project::read_file_list(services.fs, variant.path, hash));
             out.input.packages.push_back(std::move(package));
         }
+        // Only saves time: a place that cannot be written is no reason to stop.
+        if (services.fs.make_directories(hash_cache_path(services, out).parent_path())) {
+            [[maybe_unused]] const Result<void> saved = cache.save(services.fs);
+        }
+        return {};
+    }
+
+    Result<void>
+    read_input(const Services& services, const project::Discovery& found, Prepared& out) const {
+        KB_TRY(read_packages(services, found, out));
         if (sys::exists(services.fs, found.place / "CARD.md")) {
             KB_TRY(out.input.card, local_file(services.fs, found.place / "CARD.md", "README.md"));
         }
@@ -340,8 +369,22 @@ private:
             KB_TRY(project::make_state_directory(services.fs, *prepared.project));
             return prepared.project->state() / "upload.journal";
         }
-        const std::string key = digest::sha256(prepared.root.string()).hex().substr(0, 32);
-        return prepared.settings.store.parent_path() / "upload" / (key + ".journal");
+        return outside_project(prepared, ".journal");
+    }
+
+    static sys::Path outside_project(const Prepared& prepared, std::string_view extension) {
+        std::string name = digest::sha256(prepared.root.string()).hex().substr(0, 32);
+        name += extension;
+        return prepared.settings.store.parent_path() / "upload" / name;
+    }
+
+    /// Shared with the build, which hashes the same files. A project folder that nothing was built
+    /// in is left alone.
+    static sys::Path hash_cache_path(const Services& services, const Prepared& prepared) {
+        if (prepared.project && sys::exists(services.fs, prepared.project->state())) {
+            return build::Workspace{.state = prepared.project->state()}.hashes();
+        }
+        return outside_project(prepared, ".hashes");
     }
 
     ExitCode publish(const Services& services, Prepared& prepared) {
