@@ -18,6 +18,25 @@ http::ServerResponse ok_response() {
     return {.headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = std::string{"OK"}};
 }
 
+/// The same request at the new name. A relative address: clients take another host for a mirror,
+/// and send it no token.
+http::ServerResponse
+moved_response(const http::ServerRequest& request, const hub::RepoId& from, const hub::RepoId& to) {
+    const bool is_api = request.path.starts_with("/api/");
+    const std::string old_path = is_api ? from.api_path() : from.web_path();
+    const std::string new_path = is_api ? to.api_path() : to.web_path();
+    std::string location = new_path;
+    if (to_lower(request.path.substr(0, old_path.size())) == to_lower(old_path)) {
+        location += request.path.substr(old_path.size());
+    }
+    if (!request.query.empty()) {
+        location += "?" + request.query;
+    }
+    return {.status = 307,
+            .headers = {{"Location", location}, {"Content-Type", "text/plain; charset=utf-8"}},
+            .body = fmt::format("the repository is now {}", to.text())};
+}
+
 } // namespace
 
 http::ServerResponse json_response(const Node& json, int status) {
@@ -69,16 +88,39 @@ http::ServerResponse App::failure(const http::ServerRequest& request, hub::HubSt
 }
 
 http::ServerResponse App::handle(http::ServerRequest& request) {
-    Answer answered = answer(request);
+    http::Headers extra;
+    Answer answered = answer(request, extra);
     http::ServerResponse response =
         answered ? std::move(answered).value() : failure(request, std::move(answered).error());
+    for (const http::Header& field : extra.fields()) {
+        response.headers.set(field.name, field.value);
+    }
     response.headers.set("X-Request-Id",
                          digest::sha256(digest::random_bytes(16)).hex().substr(0, 16));
     response.headers.set("X-Content-Type-Options", "nosniff");
     return response;
 }
 
-App::Answer App::answer(http::ServerRequest& request) {
+Reply<Done>
+App::limit(const http::ServerRequest& request, const Caller& caller, http::Headers& extra) {
+    const RateLimits& rate = service_->settings().rate;
+    const unsigned most = caller.is_anonymous() ? rate.per_address : rate.per_user;
+    if (most == 0) {
+        return Done{};
+    }
+    const std::string key =
+        caller.is_anonymous() ? "address " + request.peer : "user " + caller.user;
+    const RateVerdict verdict = limiter_.count(key, most, service_->now());
+    add_rate_headers(verdict, extra);
+    if (!verdict.allowed) {
+        return hub::HubStatus{
+            .http = 429,
+            .message = fmt::format("at most {} requests a minute: wait {} s", most, verdict.reset)};
+    }
+    return Done{};
+}
+
+App::Answer App::answer(http::ServerRequest& request, http::Headers& extra) {
     const RouteVerdict verdict = find_route(request.method, request.path);
     if (const auto* wrong = std::get_if<WrongMethod>(&verdict)) {
         http::ServerResponse response =
@@ -92,16 +134,31 @@ App::Answer App::answer(http::ServerRequest& request) {
     const RouteMatch& match = std::get<RouteMatch>(verdict);
     Call call{
         .request = &request, .parameters = match.parameters, .query = parse_form(request.query)};
-    KB_TRY(call.caller, service_->authenticate(request.headers.find("Authorization")));
+    Reply<Caller> caller = service_->authenticate(request.headers.find("Authorization"));
+    if (match.row->action != Action::health) {
+        // A wrong token counts for its address: guessing is slow.
+        KB_TRY(limit(request, caller ? *caller : Caller{}, extra));
+    }
+    KB_TRY(call.caller, std::move(caller));
     if (match.row->right != Right::nothing && !match.repo && call.caller.is_anonymous()) {
         return bad_credentials();
     }
-    if (!match.repo) {
+    return match.repo ? answer_repo(match, call) : act(match.row->action, call);
+}
+
+App::Answer App::answer_repo(const RouteMatch& match, Call& call) {
+    Reply<RepoRow> repo = service_->open_repo(call.caller, *match.repo, match.row->right);
+    if (repo) {
+        call.repo = &*repo;
         return act(match.row->action, call);
     }
-    KB_TRY(const RepoRow repo, service_->open_repo(call.caller, *match.repo, match.row->right));
-    call.repo = &repo;
-    return act(match.row->action, call);
+    if (repo.error().code == hub::HubErrorCode::RepoNotFound) {
+        KB_TRY(const std::optional<hub::RepoId> now, service_->moved_to(call.caller, *match.repo));
+        if (now) {
+            return moved_response(*call.request, *match.repo, *now);
+        }
+    }
+    return std::move(repo).error();
 }
 
 // NOLINTNEXTLINE(readability-function-size): a table of one line an action
@@ -118,12 +175,18 @@ App::Answer App::act(Action action, Call& call) {
         return create_repo(call);
     case Action::delete_repo:
         return delete_repo(call);
+    case Action::move_repo:
+        return move_repo(call);
     case Action::list_repos:
         return list_repos(call);
     case Action::owner_overview:
         return owner_overview(call);
     case Action::put_object:
         return put_object(call);
+    case Action::put_part:
+        return put_part(call);
+    case Action::complete_object:
+        return complete_object(call);
     case Action::get_object:
         return get_object(call);
     case Action::verify_object:
@@ -164,6 +227,10 @@ App::Answer App::act(Action action, Call& call) {
         return resolve(call);
     case Action::raw:
         return raw(call);
+    case Action::index_page:
+        return index_page(call);
+    case Action::repo_page:
+        return repo_page(call);
     }
     return hub::HubStatus{.http = 500, .message = "a route has no action"};
 }

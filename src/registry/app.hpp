@@ -3,6 +3,7 @@
 
 #include "document/node.hpp"
 #include "http/message.hpp"
+#include "registry/rate_limit.hpp"
 #include "registry/routes.hpp"
 #include "registry/service.hpp"
 
@@ -46,12 +47,24 @@ private:
 
     using Answer = Reply<http::ServerResponse>;
 
-    Answer answer(http::ServerRequest& request);
+    /// What all objects of a batch request share.
+    struct BatchKind {
+        hub::LfsOperation operation = hub::LfsOperation::upload;
+        /// The client can send an object in parts.
+        bool in_parts = false;
+    };
+
+    Answer answer(http::ServerRequest& request, http::Headers& extra);
+    /// Counts the request; 429 when it is one too many. `extra` gets what the client shall know.
+    Reply<Done>
+    limit(const http::ServerRequest& request, const Caller& caller, http::Headers& extra);
+    Answer answer_repo(const RouteMatch& match, Call& call);
     Answer act(Action action, Call& call);
     http::ServerResponse failure(const http::ServerRequest& request, hub::HubStatus status);
 
     Answer whoami(const Call& call);
     Answer create_repo(const Call& call);
+    Answer move_repo(const Call& call);
     Answer delete_repo(const Call& call);
     Answer list_repos(const Call& call);
     Answer owner_overview(const Call& call);
@@ -68,21 +81,28 @@ private:
     Answer lfs_batch(const Call& call);
     Answer lfs_verify(const Call& call);
     Answer put_object(const Call& call);
+    Answer put_part(const Call& call);
+    Answer complete_object(const Call& call);
     Answer verify_object(const Call& call);
     Answer get_object(const Call& call);
     Answer resolve(const Call& call);
     Answer raw(const Call& call);
+    Answer index_page(const Call& call);
+    Answer repo_page(const Call& call);
 
     [[nodiscard]] std::string url_of(const RepoRow& repo) const;
     [[nodiscard]] std::string object_url(const UploadGrant& grant, std::string_view purpose) const;
+    [[nodiscard]] hub::LfsAction multipart_action(const UploadGrant& grant,
+                                                  std::uint64_t part_bytes) const;
     Reply<UploadGrant> grant_of(const Call& call, std::string_view purpose);
     Reply<Done> confirm(const RepoRow& repo, const hub::LfsObject& object);
     Reply<hub::LfsBatchItem>
-    batch_item(const Call& call, const hub::LfsObject& object, hub::LfsOperation operation);
+    batch_item(const Call& call, const hub::LfsObject& object, const BatchKind& kind);
     http::Headers file_headers(const Call& call, const ResolvedRevision& at, const RelPath& path);
 
     Service* service_;
     AppOptions options_;
+    RateLimiter limiter_{};
 };
 
 /// A grant names its repository by number only; the row has no name of use.

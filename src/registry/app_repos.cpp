@@ -85,6 +85,22 @@ App::Answer App::delete_repo(const Call& call) {
     return ok_response();
 }
 
+/// {fromRepo, toRepo, type}
+App::Answer App::move_repo(const Call& call) {
+    KB_TRY(const Node json, read_json(*call.request->body));
+    const std::string word = json.text_or("type", "model");
+    const auto type = hub::parse_repo_type(word);
+    if (!type) {
+        return hub::HubStatus{.http = 400, .message = "'type' is no type of repository"};
+    }
+    KB_TRY(const hub::RepoId from,
+           or_bad_request(hub::RepoId::parse(*type, json.text_or("fromRepo"))));
+    KB_TRY(const hub::RepoId to, or_bad_request(hub::RepoId::parse(*type, json.text_or("toRepo"))));
+    KB_TRY(const RepoRow repo, service_->open_repo(call.caller, from, Right::own));
+    KB_TRY(service_->move_repo(call.caller, repo, to));
+    return json_response(Node::table({{"url", Node{options_.base_url + to.web_path()}}}));
+}
+
 /// ?author=&search=, sorted by name.
 App::Answer App::list_repos(const Call& call) {
     const std::string word = call.parameter("type");

@@ -276,7 +276,7 @@ TEST_CASE("branches and tags come and go", "[registry][app]") {
     CHECK(f.head("r1") == head);
     CHECK(f.head("refs%2Fheads%2Fa%2Fb") == head);
     CHECK(f.ask("DELETE", "/api/kernels/acme/relu/branch/main").status == 403);
-    CHECK(f.ask("DELETE", "/api/kernels/acme/relu/branch/v1").status == 200);
+    CHECK(f.ask("DELETE", "/api/kernels/acme/relu/branch/v1", "", "root").status == 200);
     CHECK(f.ask("DELETE", "/api/kernels/acme/relu/branch/v1").status == 404);
     CHECK(f.ask("DELETE", "/api/kernels/acme/relu/tag/r1").status == 200);
     CHECK(f.ask("GET", "/api/kernels/acme/relu/refs?include_prs=1").json().find("pullRequests") !=

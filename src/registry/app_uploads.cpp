@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kb::registry {
 
 using document::Node;
@@ -12,6 +14,15 @@ namespace {
 
 /// Long enough for a large file on a slow line to begin; the transfer itself may take longer.
 constexpr std::int64_t kGrantSeconds = 3600;
+
+/// A large object on a slow line needs its later parts' addresses later.
+constexpr std::uint64_t kSlowBytesPerSecond = 1UL << 20U;
+constexpr std::int64_t kLongestGrant = 24 * 3600;
+
+/// What the signature of a part's address, or of the call that ends the upload, is good for.
+std::string part_purpose(std::string_view what, std::uint64_t part_bytes) {
+    return fmt::format("{} of {}", what, part_bytes);
+}
 
 bool is_set(const std::string& value) {
     return !value.empty() && value != "0" && to_lower(value) != "false";
@@ -49,6 +60,56 @@ App::Answer App::commit(const Call& call) {
             fmt::format("{}/discussions/{}", url_of(*call.repo), *result.pull);
     }
     return json_response(hub::to_json(answer));
+}
+
+/// The parts' addresses are hidden in the header map, as clients of the hub expect.
+hub::LfsAction App::multipart_action(const UploadGrant& grant, std::uint64_t part_bytes) const {
+    const auto url = [&](const std::string& what) {
+        return fmt::format("{}/api/lfs/{}/{}/{}?size={}&user={}&expires={}&part-bytes={}"
+                           "&signature={}",
+                           options_.base_url,
+                           grant.repo,
+                           grant.object.oid.hex(),
+                           what,
+                           grant.object.size,
+                           grant.user,
+                           grant.expires,
+                           part_bytes,
+                           service_->sign(grant, part_purpose(what, part_bytes)));
+    };
+    hub::LfsMultipart multipart{.chunk_size = part_bytes};
+    const std::uint64_t count = hub::part_count(grant.object.size, part_bytes);
+    for (std::uint64_t i = 1; i <= count; ++i) {
+        multipart.part_urls.push_back(url(fmt::format("parts/{}", i)));
+    }
+    return {.href = url("complete"),
+            .header = hub::to_header(multipart),
+            .expires_in = static_cast<std::uint64_t>(grant.expires - service_->now())};
+}
+
+App::Answer App::put_part(const Call& call) {
+    const auto number = parse_unsigned(call.parameter("number"));
+    const auto part_bytes = parse_unsigned(registry::parameter(call.query, "part-bytes"));
+    const std::string what = fmt::format("parts/{}", number.value_or(0));
+    KB_TRY(const UploadGrant grant, grant_of(call, part_purpose(what, part_bytes.value_or(0))));
+    KB_TRY(const std::string etag,
+           service_->receive_part(grant, *part_bytes, *number, *call.request->body));
+    http::ServerResponse response = json_response(Node::table());
+    response.headers.set("ETag", fmt::format("\"{}\"", etag));
+    return response;
+}
+
+App::Answer App::complete_object(const Call& call) {
+    const auto part_bytes = parse_unsigned(registry::parameter(call.query, "part-bytes"));
+    KB_TRY(const UploadGrant grant,
+           grant_of(call, part_purpose("complete", part_bytes.value_or(0))));
+    KB_TRY(const Node json, read_json(*call.request->body));
+    KB_TRY(const hub::LfsCompletion completion, or_bad_request(hub::parse_completion(json)));
+    if (completion.oid != grant.object.oid) {
+        return hub::HubStatus{.http = 403, .message = "the address is for another object"};
+    }
+    KB_TRY(service_->complete_object(grant, *part_bytes, completion.parts));
+    return lfs_response(Node::table());
 }
 
 std::string App::object_url(const UploadGrant& grant, std::string_view purpose) const {
@@ -98,7 +159,8 @@ App::Answer App::put_object(const Call& call) {
 }
 
 Reply<hub::LfsBatchItem>
-App::batch_item(const Call& call, const hub::LfsObject& object, hub::LfsOperation operation) {
+App::batch_item(const Call& call, const hub::LfsObject& object, const BatchKind& kind) {
+    const hub::LfsOperation operation = kind.operation;
     hub::LfsBatchItem item{.object = object};
     KB_TRY(const bool is_present,
            service_->has_object(
@@ -125,6 +187,15 @@ App::batch_item(const Call& call, const hub::LfsObject& object, hub::LfsOperatio
                                                                 service_->settings().object_bytes)};
         return item;
     }
+    const std::uint64_t part_bytes = service_->settings().part_bytes;
+    if (kind.in_parts && object.size / 2 > part_bytes) {
+        UploadGrant longer = grant;
+        const std::uint64_t slow = object.size / kSlowBytesPerSecond;
+        longer.expires += std::min(static_cast<std::int64_t>(slow), kLongestGrant - kGrantSeconds);
+        item.upload = multipart_action(longer, choose_part_bytes(object.size, part_bytes));
+        item.verify = hub::LfsAction{.href = object_url(longer, "verify")};
+        return item;
+    }
     item.upload = hub::LfsAction{.href = object_url(grant, "put"), .expires_in = kGrantSeconds};
     // Signed as well: git-lfs sends its password to the batch address only.
     item.verify = hub::LfsAction{.href = object_url(grant, "verify"), .expires_in = kGrantSeconds};
@@ -141,9 +212,15 @@ App::Answer App::lfs_batch(const Call& call) {
         !may_write(call.caller, call.repo->id.owner())) {
         return forbidden(call.caller);
     }
+    const BatchKind kind{.operation = request->operation,
+                         .in_parts = std::ranges::find(request->transfers, "multipart") !=
+                                     request->transfers.end()};
     hub::LfsBatchAnswer answer;
     for (const hub::LfsObject& object : request->objects) {
-        KB_TRY(hub::LfsBatchItem item, batch_item(call, object, request->operation));
+        KB_TRY(hub::LfsBatchItem item, batch_item(call, object, kind));
+        if (item.upload && item.upload->header.contains("chunk_size")) {
+            answer.transfer = "multipart"; // smaller objects of the batch still go in one piece
+        }
         answer.objects.push_back(std::move(item));
     }
     return lfs_response(hub::to_json(answer));

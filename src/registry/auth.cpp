@@ -90,6 +90,11 @@ std::optional<std::string> token_of(std::string_view authorization) {
     return std::nullopt;
 }
 
+bool is_version_branch(std::string_view ref) {
+    constexpr std::string_view kPrefix = "refs/heads/v";
+    return ref.starts_with(kPrefix) && parse_unsigned(ref.substr(kPrefix.size())).has_value();
+}
+
 std::string make_token() {
     return "hf_" + digest::sha256(digest::random_bytes(32)).hex();
 }

@@ -62,6 +62,9 @@ enum class AnonymousRead : std::uint8_t { no, yes };
 /// is of another form.
 [[nodiscard]] std::optional<std::string> token_of(std::string_view authorization);
 /// A new token: "hf_" and 256 random bits. Clients and secret scanners know the prefix.
+/// "refs/heads/v1": a branch that clients load a version from.
+[[nodiscard]] bool is_version_branch(std::string_view ref);
+
 [[nodiscard]] std::string make_token();
 /// What is kept of a token.
 [[nodiscard]] digest::Digest token_hash(std::string_view token);

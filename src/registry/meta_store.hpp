@@ -125,6 +125,11 @@ public:
     create_repo(const hub::RepoId& id, hub::Visibility visibility, const AuditRow& audit) = 0;
     /// The name becomes free; commits and files stay until they are collected.
     virtual Result<void> delete_repo(RepoKey repo, const AuditRow& audit) = 0;
+    /// The old name leads here until another repository takes it. `denied` when the new name is
+    /// taken.
+    virtual Result<void> move_repo(RepoKey repo, const hub::RepoId& to, const AuditRow& audit) = 0;
+    /// The repository that had this name before it was moved, without regard to case.
+    virtual Result<std::optional<RepoRow>> find_moved(const hub::RepoId& id) = 0;
     virtual Result<void>
     set_visibility(RepoKey repo, hub::Visibility visibility, const AuditRow& audit) = 0;
 
@@ -148,6 +153,10 @@ public:
 
     virtual Result<void> add_token(const TokenRow& token, const AuditRow& audit) = 0;
     virtual Result<std::optional<TokenRow>> find_token(const digest::Digest& hash) = 0;
+    /// Oldest first.
+    virtual Result<std::vector<TokenRow>> tokens() = 0;
+    /// False when there is no such token.
+    virtual Result<bool> remove_token(const digest::Digest& hash, const AuditRow& audit) = 0;
     virtual Result<std::vector<AuditRow>> audit(std::size_t newest) = 0;
     /// A random secret of this registry, made on first use.
     virtual Result<std::string> signing_key() = 0;

@@ -74,9 +74,14 @@ public:
         token("root", {.user = "root", .scope = Scope::admin});
     }
 
-    void open() {
+    void close() {
+        app_.reset();
         service_.reset();
         opened_ = {};
+    }
+
+    void open() {
+        close();
         auto opened = open_root(fs_, root(), RootUse::serve);
         REQUIRE(opened.has_value());
         opened_ = std::move(opened).value();
@@ -87,6 +92,7 @@ public:
                          .clock = clock,
                          .settings = settings_,
                          .temporary = RootPaths{root()}.temporary(),
+                         .parts = RootPaths{root()}.parts(),
                          .signing_key = opened_.meta->signing_key().value()});
         app_ = std::make_unique<App>(
             *service_,

@@ -34,6 +34,8 @@ struct RootPaths {
     [[nodiscard]] sys::Path blobs() const { return root / "blobs" / "sha256"; }
 
     [[nodiscard]] sys::Path temporary() const { return root / "tmp"; }
+
+    [[nodiscard]] sys::Path parts() const { return root / "parts"; }
 };
 
 /// Makes an empty registry. `denied` when the directory holds anything already.

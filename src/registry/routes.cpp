@@ -14,11 +14,13 @@ namespace kb::registry {
 namespace {
 
 constexpr std::array kRoutes{
+    RouteRow{"GET", Area::root, "search", Right::nothing, Action::index_page},
     RouteRow{"GET", Area::root, "health", Right::nothing, Action::health},
     RouteRow{"GET", Area::root, "api/whoami-v2", Right::identity, Action::whoami},
     RouteRow{"POST", Area::root, "api/validate-yaml", Right::nothing, Action::validate_yaml},
     RouteRow{"POST", Area::root, "api/repos/create", Right::identity, Action::create_repo},
     RouteRow{"DELETE", Area::root, "api/repos/delete", Right::identity, Action::delete_repo},
+    RouteRow{"POST", Area::root, "api/repos/move", Right::identity, Action::move_repo},
     RouteRow{"GET",
              Area::root,
              "api/organizations/{owner}/overview",
@@ -28,6 +30,13 @@ constexpr std::array kRoutes{
         "GET", Area::root, "api/users/{owner}/overview", Right::nothing, Action::owner_overview},
     RouteRow{"PUT", Area::root, "api/lfs/{repo}/{oid}", Right::nothing, Action::put_object},
     RouteRow{"GET", Area::root, "api/lfs/{repo}/{oid}", Right::nothing, Action::get_object},
+    RouteRow{
+        "PUT", Area::root, "api/lfs/{repo}/{oid}/parts/{number}", Right::nothing, Action::put_part},
+    RouteRow{"POST",
+             Area::root,
+             "api/lfs/{repo}/{oid}/complete",
+             Right::nothing,
+             Action::complete_object},
     RouteRow{
         "POST", Area::root, "api/lfs/{repo}/{oid}/verify", Right::nothing, Action::verify_object},
     RouteRow{"GET", Area::root, "api/{type}", Right::nothing, Action::list_repos},
@@ -53,6 +62,9 @@ constexpr std::array kRoutes{
     RouteRow{"POST", Area::web, "info/lfs/objects/verify", Right::write, Action::lfs_verify},
     RouteRow{"GET", Area::web, "resolve/{rev}/{path...}", Right::read, Action::resolve},
     RouteRow{"GET", Area::web, "raw/{rev}/{path...}", Right::read, Action::raw},
+    RouteRow{"GET", Area::web, "", Right::read, Action::repo_page},
+    RouteRow{"GET", Area::web, "tree/{rev}", Right::read, Action::repo_page},
+    RouteRow{"GET", Area::web, "commit/{rev}", Right::read, Action::repo_page},
 };
 
 using Parts = std::span<const std::string_view>;
@@ -168,6 +180,9 @@ std::string parameter(const Parameters& parameters, std::string_view name) {
 }
 
 RouteVerdict find_route(std::string_view method, std::string_view path) {
+    if (path == "/") {
+        path = "/search";
+    }
     const std::vector<std::string_view> parts =
         split(path.starts_with('/') ? path.substr(1) : path, '/');
     const std::string_view wanted = method == "HEAD" ? "GET" : method;

@@ -26,9 +26,12 @@ enum class Action : std::uint8_t {
     validate_yaml,
     create_repo,
     delete_repo,
+    move_repo,
     list_repos,
     owner_overview,
     put_object,
+    put_part,
+    complete_object,
     get_object,
     verify_object,
     repo_info,
@@ -48,6 +51,8 @@ enum class Action : std::uint8_t {
     lfs_verify,
     resolve,
     raw,
+    index_page,
+    repo_page,
 };
 
 struct RouteRow {

@@ -44,6 +44,12 @@ CREATE TABLE secret(name TEXT PRIMARY KEY, value BLOB NOT NULL);
 PRAGMA user_version=1;
 )sql";
 
+// A repository that was renamed is found under its old name until somebody takes that name.
+constexpr const char* kSchema2 = R"sql(
+CREATE TABLE moved(key TEXT PRIMARY KEY, repo INTEGER NOT NULL REFERENCES repo(id)) WITHOUT ROWID;
+PRAGMA user_version=2;
+)sql";
+
 Result<std::int64_t> schema_version(Database& database) {
     KB_TRY(Statement statement, database.query("PRAGMA user_version"));
     KB_TRY(const bool has_row, statement.step());
@@ -64,7 +70,10 @@ Result<void> prepare_database(const std::string& path, OpenMode mode) {
                                                 version,
                                                 kSchemaVersion)};
         }
-        return version == 0 ? db.execute(kSchema1) : Result<void>{};
+        if (version < 1) {
+            KB_TRY(db.execute(kSchema1));
+        }
+        return version < 2 ? db.execute(kSchema2) : Result<void>{};
     });
 }
 

@@ -26,6 +26,29 @@ constexpr std::array<std::string_view, 12> kReservedOwners{"api",
                                                            "settings",
                                                            "resolve"};
 
+Reply<Done> check_owner(std::string_view owner) {
+    if (std::ranges::find(kReservedOwners, to_lower(owner)) != kReservedOwners.end()) {
+        return hub::HubStatus{.http = 400,
+                              .message = fmt::format("'{}' cannot be an owner: it is part of "
+                                                     "the registry's own addresses",
+                                                     owner)};
+    }
+    return Done{};
+}
+
+/// "v1", and for tags also "v1.2-rc3".
+bool is_version(std::string_view name) {
+    return name.size() > 1 && name[0] == 'v' && name[1] >= '0' && name[1] <= '9';
+}
+
+hub::HubStatus is_published(std::string_view kind, std::string_view name) {
+    return {.http = 403,
+            .message = fmt::format("the {} '{}' is published: only a token of scope admin can "
+                                   "delete it",
+                                   kind,
+                                   name)};
+}
+
 } // namespace
 
 AuditRow Service::audit(const Caller& caller,
@@ -89,12 +112,7 @@ Reply<CreatedRepo> Service::create_repo(const Caller& caller, const hub::CreateR
     KB_TRY(hub::RepoId id,
            or_bad_request(
                hub::RepoId::parse(request.type, fmt::format("{}/{}", owner, request.name))));
-    if (std::ranges::find(kReservedOwners, to_lower(owner)) != kReservedOwners.end()) {
-        return hub::HubStatus{.http = 400,
-                              .message = fmt::format("'{}' cannot be an owner: it is part of "
-                                                     "the registry's own addresses",
-                                                     owner)};
-    }
+    KB_TRY(check_owner(owner));
     if (!may_write(caller, owner)) {
         return forbidden(caller);
     }
@@ -133,6 +151,29 @@ Reply<Done> Service::delete_repo(const Caller& caller, const RepoRow& repo) {
     const std::scoped_lock lock{commit_mutex_};
     KB_TRY(parts_.meta.delete_repo(repo.key, audit(caller, repo, "delete-repo")));
     return Done{};
+}
+
+Reply<Done> Service::move_repo(const Caller& caller, const RepoRow& repo, const hub::RepoId& to) {
+    KB_TRY(check_owner(to.owner()));
+    if (!may_write(caller, to.owner())) {
+        return forbidden(caller);
+    }
+    const std::scoped_lock lock{commit_mutex_};
+    const Result<void> moved =
+        parts_.meta.move_repo(repo.key, to, audit(caller, repo, "move-repo", to.text()));
+    if (!moved && moved.error().code == ErrorCode::denied) {
+        return hub::HubStatus{.http = 409, .message = moved.error().message};
+    }
+    KB_TRY(moved);
+    return Done{};
+}
+
+Reply<std::optional<hub::RepoId>> Service::moved_to(const Caller& caller, const hub::RepoId& id) {
+    KB_TRY(const std::optional<RepoRow> repo, parts_.meta.find_moved(id));
+    if (!repo || !may_read(caller, repo->id, repo->visibility, parts_.settings.anonymous_read)) {
+        return std::optional<hub::RepoId>{};
+    }
+    return std::optional{repo->id};
 }
 
 Reply<Done>
@@ -295,6 +336,12 @@ Service::delete_branch(const Caller& caller, const RepoRow& repo, std::string_vi
     if (name.name() == "main") {
         return hub::HubStatus{.http = 403, .message = "the branch 'main' cannot be deleted"};
     }
+    const bool is_fixed = parts_.settings.policy.append_only_versions &&
+                          caller.scope != Scope::admin && is_version_branch(name.full());
+    KB_TRY(const std::optional<hub::GitOid> there, parts_.meta.find_ref(repo.key, name.full()));
+    if (is_fixed && there) {
+        return is_published("branch", name.name());
+    }
     return drop_ref(caller, repo, name);
 }
 
@@ -309,6 +356,10 @@ Reply<Done> Service::create_tag(const Caller& caller,
 
 Reply<Done> Service::delete_tag(const Caller& caller, const RepoRow& repo, std::string_view text) {
     KB_TRY(const hub::RefName name, or_bad_request(hub::RefName::tag(text)));
+    if (parts_.settings.policy.fixed_release_tags && caller.scope != Scope::admin &&
+        is_version(name.name())) {
+        return is_published("tag", name.name());
+    }
     return drop_ref(caller, repo, name);
 }
 

@@ -9,6 +9,7 @@
 #include "hub/tree.hpp"
 #include "registry/auth.hpp"
 #include "registry/meta_store.hpp"
+#include "registry/parts.hpp"
 #include "registry/reply.hpp"
 #include "registry/settings.hpp"
 #include "registry/tree_edit.hpp"
@@ -35,6 +36,8 @@ struct ServiceParts {
     Settings settings{};
     /// For spilled commit contents; on the disk of the blobs.
     sys::Path temporary{};
+    /// For objects that come in parts; on the disk of the blobs.
+    sys::Path parts{};
     /// Key of upload addresses.
     std::string signing_key{};
 };
@@ -101,7 +104,8 @@ struct UploadGrant {
 /// by the caller (see open_repo). Usable from several threads.
 class Service {
 public:
-    explicit Service(ServiceParts parts) : parts_{std::move(parts)} {}
+    explicit Service(ServiceParts parts)
+        : parts_{std::move(parts)}, uploads_{parts_.fs, parts_.parts} {}
 
     [[nodiscard]] Reply<Caller> authenticate(std::optional<std::string_view> authorization);
     /// The repository, if the caller has that right on it; hidden and missing look alike.
@@ -113,6 +117,12 @@ public:
     [[nodiscard]] Reply<CreatedRepo> create_repo(const Caller& caller,
                                                  const hub::CreateRepo& request);
     [[nodiscard]] Reply<Done> delete_repo(const Caller& caller, const RepoRow& repo);
+    /// To a free name where the caller may write; the old name leads on.
+    [[nodiscard]] Reply<Done>
+    move_repo(const Caller& caller, const RepoRow& repo, const hub::RepoId& to);
+    /// Where a repository of that name is now, if the caller may read it there.
+    [[nodiscard]] Reply<std::optional<hub::RepoId>> moved_to(const Caller& caller,
+                                                             const hub::RepoId& id);
     [[nodiscard]] Reply<Done>
     set_visibility(const Caller& caller, const RepoRow& repo, hub::Visibility visibility);
     [[nodiscard]] Reply<std::vector<RepoRow>> visible_repos(const Caller& caller,
@@ -169,6 +179,15 @@ public:
     is_signed(const UploadGrant& grant, std::string_view purpose, std::string_view signature) const;
     /// Streams the body in; its digest and size are what the grant says, or nothing is kept.
     [[nodiscard]] Reply<Done> receive_object(const UploadGrant& grant, http::BodyReader& body);
+    /// One part of it; its ETag.
+    [[nodiscard]] Reply<std::string> receive_part(const UploadGrant& grant,
+                                                  std::uint64_t part_bytes,
+                                                  std::uint64_t number,
+                                                  http::BodyReader& body);
+    /// Puts the parts together; they must be the object. Repeating it is success.
+    [[nodiscard]] Reply<Done> complete_object(const UploadGrant& grant,
+                                              std::uint64_t part_bytes,
+                                              const std::vector<hub::LfsPart>& parts);
 
     [[nodiscard]] const Settings& settings() const { return parts_.settings; }
 
@@ -195,10 +214,18 @@ private:
     [[nodiscard]] Reply<Done>
     add_empty_branch(const Caller& caller, const RepoRow& repo, const hub::RefName& name);
 
+    [[nodiscard]] PartialUpload partial_upload(const UploadGrant& grant,
+                                               std::uint64_t part_bytes) const;
+    /// 403 when the new tree takes something from what the version branch has published.
+    [[nodiscard]] Reply<Done> check_append_only(const Caller& caller,
+                                                const RepoRow& repo,
+                                                const ResolvedRevision& head,
+                                                const TreeEdit::Written& tree);
     [[nodiscard]] Reply<CommitResult>
     store_commit(const Caller& caller, const RepoRow& repo, Draft draft);
 
     ServiceParts parts_;
+    PartStore uploads_;
     /// One commit is applied at a time: the database has one writer anyway, and so two commits
     /// without a parent queue up instead of failing.
     std::mutex commit_mutex_;

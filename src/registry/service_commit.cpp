@@ -76,6 +76,82 @@ std::string message_of(const hub::CommitHeader& header) {
 
 } // namespace
 
+namespace {
+
+using Items = std::vector<hub::GitTreeItem>;
+
+/// A path below `path` of `old_tree` that `new_tree` has no more or otherwise; "" when there is
+/// none. What is new is of no interest.
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a path, which is limited
+Result<std::string> find_loss(const TreeSource& source,
+                              const std::string& path,
+                              const hub::GitOid& old_tree,
+                              const hub::GitOid& new_tree) {
+    std::string loss;
+    if (old_tree == new_tree) {
+        return loss;
+    }
+    KB_TRY(const Items before, source(old_tree));
+    KB_TRY(const Items after, source(new_tree));
+    for (const hub::GitTreeItem& item : before) {
+        const auto now = std::ranges::find(after, item.name, &hub::GitTreeItem::name);
+        if (now == after.end() || now->mode != item.mode) {
+            return path + "/" + item.name;
+        }
+        if (now->oid != item.oid && item.mode == hub::GitMode::tree) {
+            KB_TRY(loss, find_loss(source, path + "/" + item.name, item.oid, now->oid));
+        } else if (now->oid != item.oid) {
+            loss = path + "/" + item.name;
+        }
+        if (!loss.empty()) {
+            return loss;
+        }
+    }
+    return loss;
+}
+
+} // namespace
+
+Reply<Done> Service::check_append_only(const Caller& caller,
+                                       const RepoRow& repo,
+                                       const ResolvedRevision& head,
+                                       const TreeEdit::Written& tree) {
+    if (!parts_.settings.policy.append_only_versions || caller.scope == Scope::admin || !head.ref ||
+        !is_version_branch(*head.ref)) {
+        return Done{};
+    }
+    // A new version begins as a copy of main; what came along is not published yet.
+    KB_TRY(const std::optional<hub::GitOid> main,
+           parts_.meta.find_ref(repo.key, "refs/heads/main"));
+    if (main == head.oid) {
+        return Done{};
+    }
+    const TreeSource source = [&](const hub::GitOid& oid) -> Result<Items> {
+        const auto made = std::ranges::find(tree.trees, oid, &GitPayload::oid);
+        return made == tree.trees.end() ? parts_.meta.tree(oid) : hub::parse_tree(made->payload);
+    };
+    const RelPath build = RelPath::literal("build");
+    KB_TRY(const auto before, find_item(source, head.commit.tree, build));
+    if (!before || before->mode != hub::GitMode::tree) {
+        return Done{};
+    }
+    KB_TRY(const auto after, find_item(source, tree.root, build));
+    std::string loss = "build";
+    if (after && after->mode == hub::GitMode::tree) {
+        KB_TRY(loss, find_loss(source, "build", before->oid, after->oid));
+    }
+    if (loss.empty()) {
+        return Done{};
+    }
+    return hub::HubStatus{
+        .http = 403,
+        .message =
+            fmt::format("'{}' is published on '{}' and may not change: publish a new version, "
+                        "or use a token of scope admin",
+                        loss,
+                        *head.ref)};
+}
+
 /// What store_commit() writes.
 struct Service::Draft {
     const ResolvedRevision& head;
@@ -245,6 +321,9 @@ Reply<CommitResult> Service::commit(const Caller& caller,
     }
     if (applied->tree.root == head.commit.tree && !makes_pull) {
         return CommitResult{.commit = head.oid};
+    }
+    if (!makes_pull) {
+        KB_TRY(check_append_only(caller, repo, head, applied->tree));
     }
     return store_commit(caller,
                         repo,

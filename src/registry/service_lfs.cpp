@@ -114,4 +114,53 @@ Reply<Done> Service::receive_object(const UploadGrant& grant, http::BodyReader& 
     return Done{};
 }
 
+PartialUpload Service::partial_upload(const UploadGrant& grant, std::uint64_t part_bytes) const {
+    // Nobody can guess it, and another user's parts are out of reach.
+    std::string id = digest::hmac_sha256(parts_.signing_key,
+                                         fmt::format("upload\n{}\n{}\n{}\n{}\n{}",
+                                                     grant.repo,
+                                                     grant.object.oid.hex(),
+                                                     grant.object.size,
+                                                     grant.user,
+                                                     part_bytes))
+                         .hex();
+    id.resize(40);
+    return {.id = std::move(id), .size = grant.object.size, .part_bytes = part_bytes};
+}
+
+Reply<std::string> Service::receive_part(const UploadGrant& grant,
+                                         std::uint64_t part_bytes,
+                                         std::uint64_t number,
+                                         http::BodyReader& body) {
+    return uploads_.receive(partial_upload(grant, part_bytes), number, body);
+}
+
+Reply<Done> Service::complete_object(const UploadGrant& grant,
+                                     std::uint64_t part_bytes,
+                                     const std::vector<hub::LfsPart>& parts) {
+    // The answer to the first call may have been lost.
+    KB_TRY(const std::optional<LfsRow> row, parts_.meta.find_lfs(grant.repo, grant.object.oid));
+    if (row && row->size == grant.object.size) {
+        return Done{};
+    }
+    const auto take = [&](const sys::Path& file) -> Reply<Done> {
+        // Adopted by an earlier call that then failed to record it.
+        KB_TRY(const std::optional<std::uint64_t> there, parts_.blobs.size(grant.object.oid));
+        const store::BlobExpectation expected{.digest = grant.object.oid,
+                                              .size = grant.object.size};
+        const Result<store::StoredBlob> stored =
+            sys::exists(parts_.fs, file) || there != grant.object.size
+                ? parts_.blobs.adopt(file, expected)
+                : parts_.blobs.verify(grant.object.oid);
+        if (!stored && stored.error().code == ErrorCode::corrupt) {
+            return not_the_object(stored.error().to_text());
+        }
+        KB_TRY(stored);
+        KB_TRY(parts_.meta.add_lfs(
+            grant.repo, {.sha256 = grant.object.oid, .size = grant.object.size}, now()));
+        return Done{};
+    };
+    return uploads_.complete(partial_upload(grant, part_bytes), parts, take);
+}
+
 } // namespace kb::registry

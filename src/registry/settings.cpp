@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace kb::registry {
@@ -14,6 +15,8 @@ namespace kb::registry {
 namespace {
 
 constexpr std::uint16_t kDefaultPort = 8910;
+/// Smaller parts would cost more in requests than a broken line costs in repeated bytes.
+constexpr std::uint64_t kLeastPart = 1UL << 20U;
 
 void read_limits(const document::Node& table, Settings& settings, Diagnostics& diagnostics) {
     document::Reader reader{table, "[limits]", diagnostics};
@@ -25,6 +28,19 @@ void read_limits(const document::Node& table, Settings& settings, Diagnostics& d
     take("regular-bytes", settings.regular_bytes);
     take("object-bytes", settings.object_bytes);
     take("commit-bytes", settings.commit_bytes);
+    take("part-bytes", settings.part_bytes);
+    const auto take_rate = [&](std::string_view key, unsigned& value) {
+        if (const auto found = reader.unsigned_integer(key)) {
+            value = static_cast<unsigned>(std::min<std::uint64_t>(found->value, 1'000'000));
+        }
+    };
+    take_rate("requests-per-minute", settings.rate.per_user);
+    take_rate("anonymous-requests-per-minute", settings.rate.per_address);
+    if (settings.part_bytes < kLeastPart) {
+        diagnostics.error("wrong-value",
+                          reader.unsigned_integer("part-bytes")->span,
+                          fmt::format("'part-bytes' must be at least {}", kLeastPart));
+    }
     if (const auto workers = reader.unsigned_integer("workers")) {
         if (workers->value < 1 || workers->value > 1024) {
             diagnostics.error("wrong-value", workers->span, "'workers' must be 1 to 1024");
@@ -32,7 +48,37 @@ void read_limits(const document::Node& table, Settings& settings, Diagnostics& d
             settings.workers = static_cast<unsigned>(workers->value);
         }
     }
-    reader.finish({"regular-bytes", "object-bytes", "commit-bytes", "workers"});
+    reader.finish({"regular-bytes",
+                   "object-bytes",
+                   "commit-bytes",
+                   "part-bytes",
+                   "workers",
+                   "requests-per-minute",
+                   "anonymous-requests-per-minute"});
+}
+
+void read_policy(const document::Node& table, Policy& policy, Diagnostics& diagnostics) {
+    document::Reader reader{table, "[policy]", diagnostics};
+    if (const auto value = reader.boolean("append-only-versions")) {
+        policy.append_only_versions = value->value;
+    }
+    if (const auto value = reader.boolean("fixed-release-tags")) {
+        policy.fixed_release_tags = value->value;
+    }
+    reader.finish({"append-only-versions", "fixed-release-tags"});
+}
+
+void read_tls(document::Reader& reader, Settings& settings, Diagnostics& diagnostics) {
+    const auto certificate = reader.string("tls-certificate");
+    const auto key = reader.string("tls-key");
+    if (certificate.has_value() != key.has_value()) {
+        diagnostics.error("wrong-value",
+                          certificate ? certificate->span : key->span,
+                          "'tls-certificate' and 'tls-key' must be given together");
+    } else if (certificate) {
+        settings.tls_certificate = certificate->value;
+        settings.tls_key = key->value;
+    }
 }
 
 void require_word(document::Reader& reader,
@@ -52,9 +98,12 @@ std::string default_settings_text() {
     const Settings defaults;
     return fmt::format(R"(# Settings of this registry; the server reads them when it starts.
 
-# Address and port. Other addresses than loopback need a proxy in front that speaks TLS,
-# and 'registry serve --insecure-listen'.
+# Address and port. Other addresses than loopback need a certificate, or a proxy in front that
+# speaks TLS and 'registry serve --insecure-listen'.
 listen = "{}"
+# PEM files, relative to this directory.
+# tls-certificate = "cert.pem"
+# tls-key = "key.pem"
 # Base of the addresses in answers, when a proxy stands in front.
 # public-url = "https://kernels.example.org"
 
@@ -72,14 +121,30 @@ regular-bytes = {}
 # Largest single file, and largest commit request.
 object-bytes = {}
 commit-bytes = {}
+# Larger files come in parts of this size when the client can, and go on after a break.
+part-bytes = {}
 # Requests handled at once.
 workers = {}
+# Requests a minute of one user, and of one address without a token; 0: as many as come.
+requests-per-minute = {}
+anonymous-requests-per-minute = {}
+
+[policy]
+# Published files of branches v1, v2 ... neither change nor go, except by a token of scope admin.
+append-only-versions = {}
+# Tags such as v1.0 cannot be deleted, except by a token of scope admin.
+fixed-release-tags = {}
 )",
                        defaults.listen,
                        defaults.regular_bytes,
                        defaults.object_bytes,
                        defaults.commit_bytes,
-                       defaults.workers);
+                       defaults.part_bytes,
+                       defaults.workers,
+                       defaults.rate.per_user,
+                       defaults.rate.per_address,
+                       defaults.policy.append_only_versions,
+                       defaults.policy.fixed_release_tags);
 }
 
 std::optional<Settings>
@@ -116,18 +181,25 @@ parse_settings(std::string_view text, const std::string& path, Diagnostics& diag
             settings.trusted_publishers->push_back(name.value);
         }
     }
+    read_tls(reader, settings, diagnostics);
     require_word(reader, "metadata", "sqlite", diagnostics);
     require_word(reader, "blobs", "dir", diagnostics);
     if (const document::Node* limits = reader.table("limits")) {
         read_limits(*limits, settings, diagnostics);
     }
+    if (const document::Node* policy = reader.table("policy")) {
+        read_policy(*policy, settings.policy, diagnostics);
+    }
     reader.finish({"listen",
                    "public-url",
                    "anonymous-read",
                    "trusted-publishers",
+                   "tls-certificate",
+                   "tls-key",
                    "metadata",
                    "blobs",
-                   "limits"});
+                   "limits",
+                   "policy"});
     return diagnostics.has_errors() ? std::nullopt : std::optional{settings};
 }
 

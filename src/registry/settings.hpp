@@ -3,6 +3,7 @@
 
 #include "base/diagnostics.hpp"
 #include "registry/auth.hpp"
+#include "registry/rate_limit.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,17 @@
 
 namespace kb::registry {
 
+/// What may happen to what was published; a token of scope admin may do it all the same.
+struct Policy {
+    /// Branches v<number>: a file below build/ that is there neither changes nor goes, and the
+    /// branch cannot be deleted.
+    bool append_only_versions = true;
+    /// Tags v<number>...: cannot be deleted.
+    bool fixed_release_tags = true;
+
+    bool operator==(const Policy&) const = default;
+};
+
 /// <root>/registry.toml.
 struct Settings {
     /// "ADDRESS:PORT", IPv6 in brackets.
@@ -19,6 +31,9 @@ struct Settings {
     /// Base of all addresses in answers; empty: that of the listening socket. Never the Host
     /// header.
     std::string public_url{};
+    /// PEM files, relative to the root; both or none.
+    std::string tls_certificate{};
+    std::string tls_key{};
     AnonymousRead anonymous_read = AnonymousRead::yes;
     /// Owners whose kernels clients may load without asking; nothing: all owners here.
     std::optional<std::vector<std::string>> trusted_publishers{};
@@ -29,6 +44,10 @@ struct Settings {
     /// Of one commit stream.
     std::uint64_t commit_bytes = 8ULL << 30U;
     unsigned workers = 64;
+    /// Size of the parts of a large object; up to two parts it goes up in one piece.
+    std::uint64_t part_bytes = 32UL << 20U;
+    RateLimits rate{};
+    Policy policy{};
 
     bool operator==(const Settings&) const = default;
 };

@@ -109,6 +109,23 @@ Result<void> move_ref(Database& db, const RefChange& change) {
                   {change.repo, name, bytes_of(*change.to)});
 }
 
+/// Columns user, scope, namespaces, created, expires.
+TokenRow token_of_row(const digest::Digest& hash, const Statement& row) {
+    TokenRow token{.hash = hash,
+                   .user = std::string{row.text(0)},
+                   .scope = parse_scope(row.text(1)).value_or(Scope::read),
+                   .created = row.integer(3)};
+    for (const std::string_view name : split(row.text(2), ' ')) {
+        if (!name.empty()) {
+            token.namespaces.emplace_back(name);
+        }
+    }
+    if (!row.is_null(4)) {
+        token.expires = row.integer(4);
+    }
+    return token;
+}
+
 class SqliteMetaStore : public MetaStore {
 public:
     explicit SqliteMetaStore(const std::string& path) : pool_{path} {}
@@ -177,6 +194,46 @@ public:
                           {audit.time, repo}));
             KB_TRY(db.run("DELETE FROM ref WHERE repo=?", {repo}));
             return add_audit(db, audit);
+        });
+    }
+
+    Result<void> move_repo(RepoKey repo, const hub::RepoId& to, const AuditRow& audit) override {
+        return pool_.write([&](Database& db) -> Result<void> {
+            const std::string key = key_of(to);
+            KB_TRY(Statement taken,
+                   db.query("SELECT 1 FROM repo WHERE key=? AND id<>?",
+                            {std::string_view{key}, repo}));
+            KB_TRY(const bool is_taken, taken.step());
+            if (is_taken) {
+                return Error{.code = ErrorCode::denied,
+                             .message = fmt::format("'{}' exists", to.text())};
+            }
+            KB_TRY(db.run("INSERT OR REPLACE INTO moved(key, repo)"
+                          " SELECT key, id FROM repo WHERE id=?",
+                          {repo}));
+            KB_TRY(db.run("DELETE FROM moved WHERE key=?", {std::string_view{key}}));
+            KB_TRY(db.run("UPDATE repo SET owner=?, name=?, key=? WHERE id=?",
+                          {std::string_view{to.owner()},
+                           std::string_view{to.name()},
+                           std::string_view{key},
+                           repo}));
+            return add_audit(db, audit);
+        });
+    }
+
+    Result<std::optional<RepoRow>> find_moved(const hub::RepoId& id) override {
+        return pool_.read([&](Database& db) -> Result<std::optional<RepoRow>> {
+            std::optional<RepoRow> repo;
+            KB_TRY(Statement row,
+                   db.query("SELECT repo.id, type, owner, name, private, created FROM moved"
+                            " JOIN repo ON repo.id=moved.repo"
+                            " WHERE moved.key=? AND deleted IS NULL",
+                            {std::string_view{key_of(id)}}));
+            KB_TRY(const bool found, row.step());
+            if (found) {
+                KB_TRY(repo, repo_of(row));
+            }
+            return repo;
         });
     }
 
@@ -378,19 +435,36 @@ public:
             if (!found) {
                 return token;
             }
-            token = TokenRow{.hash = hash,
-                             .user = std::string{row.text(0)},
-                             .scope = parse_scope(row.text(1)).value_or(Scope::read),
-                             .created = row.integer(3)};
-            for (const std::string_view name : split(row.text(2), ' ')) {
-                if (!name.empty()) {
-                    token->namespaces.emplace_back(name);
-                }
-            }
-            if (!row.is_null(4)) {
-                token->expires = row.integer(4);
-            }
+            token = token_of_row(hash, row);
             return token;
+        });
+    }
+
+    Result<std::vector<TokenRow>> tokens() override {
+        return pool_.read([&](Database& db) -> Result<std::vector<TokenRow>> {
+            std::vector<TokenRow> all;
+            KB_TRY(Statement row,
+                   db.query("SELECT user, scope, namespaces, created, expires, hash FROM token"
+                            " ORDER BY created, hash"));
+            while (true) {
+                KB_TRY(const bool found, row.step());
+                if (!found) {
+                    return all;
+                }
+                KB_TRY(const digest::Digest hash, id_of<digest::Digest>(row.blob(5)));
+                all.push_back(token_of_row(hash, row));
+            }
+        });
+    }
+
+    Result<bool> remove_token(const digest::Digest& hash, const AuditRow& audit) override {
+        return pool_.write([&](Database& db) -> Result<bool> {
+            KB_TRY(db.run("DELETE FROM token WHERE hash=?", {bytes_of(hash)}));
+            const bool was_there = db.changes() > 0;
+            if (was_there) {
+                KB_TRY(add_audit(db, audit));
+            }
+            return was_there;
         });
     }
 

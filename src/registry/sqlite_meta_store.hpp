@@ -11,7 +11,7 @@
 namespace kb::registry {
 
 /// A number that the database carries; a newer one than ours is refused.
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
 
 /// Makes the file with the schema, or brings an older one up to date.
 [[nodiscard]] Result<void> prepare_database(const std::string& path, OpenMode mode);

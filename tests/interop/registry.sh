@@ -14,3 +14,4 @@ fi
 flock -u 9
 "$venv/bin/python" "$here/registry_clients.py" "$tool"
 "$venv/bin/python" "$here/registry_crash.py" "$tool"
+"$venv/bin/python" "$here/registry_features.py" "$tool"

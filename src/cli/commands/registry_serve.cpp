@@ -16,8 +16,9 @@ namespace {
 constexpr std::string_view kDescription =
     R"(Serves the registry at DIR until interrupted; requests under way are finished first. Prints the
 endpoint, for clients in HF_ENDPOINT. Without --listen the address of registry.toml is used
-(127.0.0.1:8910); port 0 takes a free port. Other addresses than loopback are refused, since tokens
-would cross the network in clear text: put a proxy with TLS in front.
+(127.0.0.1:8910); port 0 takes a free port. With tls-certificate and tls-key in registry.toml it
+speaks TLS. Other addresses than loopback are refused without, since tokens would cross the network
+in clear text.
 
 Exit codes: 0 stopped by a signal, 2 wrong options, 3 registry.toml is wrong, 5 the registry cannot
 be opened or the address cannot be used.

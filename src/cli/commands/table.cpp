@@ -30,6 +30,9 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_registry_init());
     commands.push_back(make_registry_serve());
     commands.push_back(make_registry_token_create());
+    commands.push_back(make_registry_token_list());
+    commands.push_back(make_registry_token_revoke());
+    commands.push_back(make_registry_gc());
     commands.push_back(make_registry_fsck());
     commands.push_back(make_confine());
     return commands;
