@@ -71,7 +71,58 @@ std::string difference(sys::FileSystem& fs,
                : fmt::format("'{}' does not belong there", by_path.begin()->first.text());
 }
 
+/// The first file that has not the size or time that it was published with; "" when all have.
+std::string changed_by_look(sys::FileSystem& fs, const sys::Path& tree) {
+    const auto text = fs.read_file(manifest_path(tree));
+    const auto manifest = text ? FileManifest::parse(*text) : Result<FileManifest>{text.error()};
+    if (!manifest) {
+        return "its manifest is damaged";
+    }
+    for (const ManifestEntry& entry : manifest->entries) {
+        const auto info = fs.stat(tree / entry.path.text(), sys::FollowLinks::no);
+        if (!info) {
+            return fmt::format("'{}' is missing", entry.path.text());
+        }
+        const bool is_file = entry.kind != EntryKind::symlink;
+        if (is_file && (info->size != entry.size || info->mtime_ns != kFixedTime * 1'000'000'000)) {
+            return fmt::format("'{}' has changed", entry.path.text());
+        }
+    }
+    return {};
+}
+
 } // namespace
+
+Result<bool> Store::is_sound(std::string_view kind, const sys::Path& published) {
+    const std::string name = fmt::format("{}/{}", kind, published.filename().string());
+    if (sound_.contains(name)) {
+        return true;
+    }
+    std::string why = changed_by_look(*fs_, published);
+    if (why.empty()) {
+        sound_.insert(name);
+        return true;
+    }
+    KB_TRY(discard(kind, published, std::move(why)));
+    return false;
+}
+
+Result<void> Store::discard(std::string_view kind, const sys::Path& published, std::string why) {
+    StoreFinding finding{.name = fmt::format("{}/{}", kind, published.filename().string()),
+                         .message = std::move(why)};
+    const auto removed = remove_published(*fs_, published, directory_ / "tmp");
+    if (!removed && sys::exists(*fs_, published)) {
+        return Error{.code = ErrorCode::corrupt,
+                     .message = fmt::format("'{}' in the store is damaged ({}) and cannot be taken "
+                                            "away: {}; its owner has to run 'kernel-builder store "
+                                            "verify --repair'",
+                                            finding.name,
+                                            finding.message,
+                                            removed.error().message)};
+    }
+    discarded_.push_back(std::move(finding));
+    return {};
+}
 
 Result<void>
 Store::verify_tree(std::string_view kind, const std::string& hex, VerifyReport& report) {
@@ -103,13 +154,18 @@ Store::verify_tree(std::string_view kind, const std::string& hex, VerifyReport& 
     return {};
 }
 
-Result<VerifyReport> Store::verify() {
+Result<VerifyReport> Store::verify(Repair repair) {
     VerifyReport report;
     for (const std::string_view kind : {"tree", "root"}) {
         KB_TRY(const auto entries, fs_->list(directory_ / kind));
         for (const sys::DirEntry& entry : entries) {
             if (entry.type == sys::FileType::directory) {
+                const std::size_t before = report.findings.size();
                 KB_TRY(verify_tree(kind, entry.name, report));
+                if (repair == Repair::yes && report.findings.size() > before) {
+                    KB_TRY(discard(
+                        kind, directory_ / kind / entry.name, report.findings.back().message));
+                }
             }
         }
     }

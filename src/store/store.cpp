@@ -133,6 +133,10 @@ Result<std::optional<TreeRef>> Store::find_package(std::string_view id, const di
     if (!sys::exists(*fs_, tree_path(digest))) {
         return std::optional<TreeRef>{};
     }
+    KB_TRY(const bool sound, is_sound("tree", tree_path(digest)));
+    if (!sound) {
+        return std::optional<TreeRef>{};
+    }
     // A store that we may only read has no stamps; collection is its owner's business.
     static_cast<void>(touch(package / "used").has_value());
     return std::optional{TreeRef{.digest = digest, .path = tree_path(digest)}};
@@ -238,6 +242,9 @@ Result<TreeRef> Store::compose(const RootRecipe& recipe) {
     const TreeRef root{.digest = digest, .path = directory_ / "root" / digest.hex()};
     sys::Path stamp = root.path;
     stamp += ".used";
+    if (sys::exists(*fs_, root.path)) {
+        KB_TRY(is_sound("root", root.path));
+    }
     if (!sys::exists(*fs_, root.path)) {
         KB_TRY(const auto held, lock("root-" + digest.hex()));
         if (!sys::exists(*fs_, root.path)) {

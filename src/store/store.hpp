@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,8 @@ struct VerifyReport {
     std::vector<StoreFinding> findings{};
 };
 
+enum class Repair : std::uint8_t { no, yes };
+
 struct CollectOptions {
     std::int64_t older_than_seconds = 30L * 24 * 3600; ///< Since the last use.
 };
@@ -78,8 +81,9 @@ struct CollectReport {
     std::uint64_t bytes = 0; ///< Freed, as the manifests count.
 };
 
-/// Trees of files by content. Append-only: what is there is whole and read-only; collect() is the
-/// only remover. Several processes may use one store at a time.
+/// Trees of files by content. Append-only: what is there is whole and read-only; collect() removes
+/// what is not used, and what is found damaged is taken away to be made anew. Several processes may
+/// use one store at a time.
 class Store {
 public:
     /// Makes the directories of a new store; `unsupported` for one of a later version.
@@ -94,7 +98,9 @@ public:
     Result<sys::Path> make_temporary();
 
     /// The tree that was made for this id from this key (the digest of archive and rules), if any.
-    /// Marks it as used.
+    /// Marks it as used. Each file is looked at by size and time, not read: one that differs makes
+    /// the tree damaged, which is taken away and counts as not there (see discarded()). A tree that
+    /// cannot be taken away is `corrupt`.
     Result<std::optional<TreeRef>> find_package(std::string_view id, const digest::Digest& key);
     /// Publishes `content` (a directory from make_temporary(), or below it) as a tree: reads only,
     /// fixed time, shared files linked, synced, renamed; then records it as the tree of `id`.
@@ -108,12 +114,17 @@ public:
     Result<FileManifest> manifest_of(const digest::Digest& tree);
     [[nodiscard]] sys::Path tree_path(const digest::Digest& tree) const;
 
-    /// Makes the root unless it is there. `corrupt` when two parts hold different files of one
-    /// path.
+    /// Makes the root unless it is there and looks whole, as for find_package(). `corrupt` when two
+    /// parts hold different files of one path.
     Result<TreeRef> compose(const RootRecipe& recipe);
 
-    /// Reads everything; damage is a finding, not an error.
-    Result<VerifyReport> verify();
+    /// Reads everything; damage is a finding, not an error. With `yes` what is damaged is taken
+    /// away, so that the next fetch or build makes it anew.
+    Result<VerifyReport> verify(Repair repair = Repair::no);
+
+    /// What this object found damaged and took away, in the order of finding.
+    [[nodiscard]] const std::vector<StoreFinding>& discarded() const { return discarded_; }
+
     Result<CollectReport> collect(const CollectOptions& options);
 
 private:
@@ -123,6 +134,10 @@ private:
     Result<void>
     publish(const sys::Path& content, const FileManifest& manifest, const sys::Path& target);
     Result<void> verify_tree(std::string_view kind, const std::string& hex, VerifyReport& report);
+    /// True when every file has the size and time that it was published with; else takes it away
+    /// and says false.
+    Result<bool> is_sound(std::string_view kind, const sys::Path& published);
+    Result<void> discard(std::string_view kind, const sys::Path& published, std::string why);
     Result<FileManifest> link_parts(const RootRecipe& recipe, const sys::Path& content);
     [[nodiscard]] bool older_than(const sys::Path& path, std::int64_t seconds);
     Result<void> collect_trees(std::string_view kind,
@@ -135,6 +150,8 @@ private:
     sys::FileSystem* fs_;
     sys::Clock* clock_;
     sys::Path directory_;
+    std::set<std::string> sound_{}; ///< Names of what was looked at already.
+    std::vector<StoreFinding> discarded_{};
 };
 
 /// sha256 over the archive's digest and the rules: the key of the package made from them.

@@ -113,6 +113,53 @@ TEST_CASE("a damaged object does not come back into a tree that is fetched again
     CHECK(store.verify()->findings.empty());
 }
 
+TEST_CASE("a damaged tree counts as not there and is made anew", "[store]") {
+    Ground ground;
+    sys::FileSystem& fs = sys::real_file_system();
+    Store store = ground.open();
+    const auto tree = add(store, fs);
+    REQUIRE(tree);
+    const RootRecipe recipe{.name = "r", .parts = {{.tree = tree->digest}}};
+    const auto root = store.compose(recipe);
+    REQUIRE(root);
+    CHECK(store.find_package("wheel/x@1", kKey).value() == *tree);
+    const sys::Path file = tree->path / "include/a.h";
+    REQUIRE(fs.set_mode(file, 0644));
+    kb::test::write_text(file, "int b;\n"); // one inode: the root is damaged too
+    // The process that looked before goes on with what it saw.
+    CHECK(store.find_package("wheel/x@1", kKey).value() == *tree);
+    Store next = ground.open();
+    CHECK(next.find_package("wheel/x@1", kKey).value() == std::nullopt);
+    REQUIRE(next.discarded().size() == 1);
+    CHECK(next.discarded()[0].name == "tree/" + tree->digest.hex());
+    CHECK(next.discarded()[0].message == "'include/a.h' has changed");
+    const auto again = add(next, fs);
+    REQUIRE(again);
+    CHECK(next.compose(recipe).value() == *root);
+    CHECK(next.discarded().size() == 2);
+    CHECK(kb::test::read_text(root->path / "include/a.h") == "int a;\n");
+    CHECK(next.verify()->findings.empty());
+    CHECK(fs.list(ground.dir / "store/tmp")->empty());
+}
+
+TEST_CASE("what only reading finds is taken away by a repair", "[store]") {
+    Ground ground;
+    sys::FileSystem& fs = sys::real_file_system();
+    Store store = ground.open();
+    const auto tree = add(store, fs);
+    REQUIRE(tree);
+    const sys::Path file = tree->path / "include/a.h";
+    REQUIRE(fs.set_mode(file, 0644));
+    kb::test::write_text(file, "int b;\n");
+    REQUIRE(fs.set_mtime(file, kFixedTime)); // as a failing disk leaves it
+    Store next = ground.open();
+    CHECK(next.find_package("wheel/x@1", kKey).value() == *tree);
+    CHECK(next.verify()->findings.size() == 1);
+    CHECK(next.verify(Repair::yes)->findings.size() == 1);
+    CHECK(next.verify()->findings.empty());
+    CHECK(ground.open().find_package("wheel/x@1", kKey).value() == std::nullopt);
+}
+
 TEST_CASE("verify names missing, foreign and changed things", "[store]") {
     Ground ground;
     sys::FileSystem& fs = sys::real_file_system();

@@ -142,10 +142,15 @@ Result<void> Fetcher::collect(const Provider& provider,
         return {};
     }
     if (options_.network == Network::offline) {
+        std::string damage;
+        for (const store::StoreFinding& finding : store_.discarded()) {
+            damage += fmt::format("'{}' was damaged ({}); ", finding.name, finding.message);
+        }
         return Error{.code = ErrorCode::not_found,
-                     .message = fmt::format("the store has no {} and the network is switched off: "
-                                            "run 'kernel-builder fetch' with a network, or give a "
-                                            "directory of files with --from",
+                     .message = fmt::format("{}the store has no {} and the network is switched "
+                                            "off: run 'kernel-builder fetch' with a network, or "
+                                            "give a directory of files with --from",
+                                            damage,
                                             short_list(missing))};
     }
     std::uint64_t bytes = 0;
@@ -228,7 +233,14 @@ Result<FetchReport> fetch(std::span<const LockEntry> entries,
             fetcher.report.present.push_back(entry.id);
             continue;
         }
+        const std::size_t damaged = store.discarded().size();
         KB_TRY(const auto there, find_tree(store, entry));
+        if (store.discarded().size() > damaged) {
+            tell(options,
+                 fmt::format("'{}' in the store was damaged: {}",
+                             entry.id,
+                             store.discarded().back().message));
+        }
         // A bundle needs the file itself, which the store does not keep.
         const bool wanted_outside =
             options.export_to && !sys::exists(machine.fs, *options.export_to / entry.file);

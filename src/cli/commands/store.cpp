@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::string_view kVerifyDescription =
     R"(Reads every tree and root of the toolchain store and compares each file with the manifest
-under whose digest it lies. Changes nothing. A damaged tree can be removed; the next 'fetch' makes
-it anew.
+under whose digest it lies. Changes nothing unless --repair is given, which takes away what is
+damaged; the next 'fetch' or 'build' makes it anew.
 
-Exit codes: 0 all is whole, 4 something is damaged or the store cannot be read.
+Exit codes: 0 all is whole or was repaired, 4 something is damaged or the store cannot be read.
 
 Examples:
   kernel-builder store verify
-  kernel-builder store verify --json)";
+  kernel-builder store verify --repair)";
 
 constexpr std::string_view kGcDescription =
     R"(Removes trees and roots of the toolchain store that no command used for so many days, and what
@@ -59,7 +59,9 @@ public:
     [[nodiscard]] Tier tier() const override { return Tier::machine; }
 
     [[nodiscard]] std::vector<OptionRow> options() override {
-        return {store_row(flags_), {"--json", "", "the result as JSON", &json_}};
+        return {store_row(flags_),
+                {"--repair", "", "take away what is damaged", &repair_},
+                {"--json", "", "the result as JSON", &json_}};
     }
 
     ExitCode run(const Services& services) override {
@@ -71,13 +73,13 @@ public:
         if (!store) {
             return ExitCode::toolchain;
         }
-        const auto report = store->verify();
+        const auto report = store->verify(repair_ ? store::Repair::yes : store::Repair::no);
         if (!report) {
             render_error(report.error(), services.terminal);
             return exit_code_for(report.error(), ExitCode::toolchain);
         }
         render(*report, services.terminal);
-        return report->findings.empty() ? ExitCode::ok : ExitCode::toolchain;
+        return report->findings.empty() || repair_ ? ExitCode::ok : ExitCode::toolchain;
     }
 
 private:
@@ -92,6 +94,7 @@ private:
                 document::Node::table({{"schema", "kernel-builder/store-verify/1"},
                                        {"trees", report.trees},
                                        {"files", report.files},
+                                       {"repaired", repair_ && !report.findings.empty()},
                                        {"findings", std::move(findings)}})));
             return;
         }
@@ -103,10 +106,12 @@ private:
                                  counted(report.files, "file"),
                                  report.findings.empty()
                                      ? std::string{"all is whole"}
-                                     : counted(report.findings.size(), "damaged tree")));
+                                     : counted(report.findings.size(), "damaged tree") +
+                                           (repair_ ? " taken away" : "")));
     }
 
     SettingFlags flags_{};
+    bool repair_ = false;
     bool json_ = false;
 };
 
