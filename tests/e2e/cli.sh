@@ -16,3 +16,25 @@ check "list-variants names both backends" sh -c "'$kb' list-variants first | gre
 check "every line of list-variants --json is JSON with a schema" sh -c "'$kb' list-variants first --json | python3 -c 'import json,sys; assert json.load(sys.stdin)[\"schema\"]'"
 check "a dry run needs no toolchain and writes nothing" "$kb" build first --matrix --dry-run --json
 check_not "nothing was written by the dry run" test -e first/build
+# Every command has a page, which names every option that --help lists (the selection is described once).
+python3 - "$kb" "$repo/docs" >pages.txt <<'PY'
+import pathlib, re, subprocess, sys
+kb, docs = sys.argv[1], pathlib.Path(sys.argv[2])
+ask = lambda *words: subprocess.run([kb, *words, "--help"], capture_output=True, text=True).stdout
+option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+shared = set(option.findall(ask("list-variants"))) & set(option.findall(ask("lock"))) - {"--json"} | {"--help"}
+names = re.findall(r"^  ([a-z][a-z-]+)  ", ask(), re.M)
+assert "build" in names and len(names) > 15, names
+for name in names:
+    page = docs / "registry.md" if name == "registry" else docs / "commands" / f"{name}.md"
+    if not page.exists():
+        print(f"{name}: no page")
+        continue
+    text = page.read_text()
+    subcommands = re.findall(r"^  ([a-z][a-z-]+)  ", ask(name), re.M) if name in ("registry", "store") else []
+    for words in [(name, s) for s in subcommands] or [(name,)]:
+        for found in sorted(set(option.findall(ask(*words))) - shared):
+            if found not in text:
+                print(f"{' '.join(words)}: {page.name} does not name {found}")
+PY
+equal "every command has a page with all its options" "$(cat pages.txt)" ""
