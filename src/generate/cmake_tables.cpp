@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "generate/quote.hpp"
 #include "plan/plan.hpp"
+#include "plan/source_needs.hpp"
 
 #include <fmt/format.h>
 
@@ -29,6 +30,17 @@ std::vector<BackendId> compiled_backends() {
         }
     }
     return ids;
+}
+
+/// As plan::make spells them, so that one name means one file. What leaves the project stays as it
+/// is: CMake says that it is not there.
+std::vector<std::string> paths_of(const config::Strings& list) {
+    std::vector<std::string> paths;
+    for (const auto& item : list) {
+        std::string path = plan::source_path(item.value).value_or(item.value);
+        paths.push_back(path.empty() ? "." : std::move(path));
+    }
+    return paths;
 }
 
 std::vector<std::string> values_of(const config::Strings& list) {
@@ -105,6 +117,54 @@ std::string backend_tables(const config::Config& config, BackendId id) {
     return text;
 }
 
+/// Which sources are given the framework, Python and the operators' name.
+std::string source_tables(const ProjectInput& input, BackendId id) {
+    std::string framework;
+    std::string python;
+    std::string ops;
+    for (const plan::DeclaredSource& source :
+         plan::declared_sources(input.config, input.snapshot, id)) {
+        const auto path = RelPath::parse(source.path);
+        if (path && backend::common_source_kind(*path) == SourceKind::header) {
+            continue;
+        }
+        const std::string item = ' ' + quote_cmake_item(source.path);
+        framework += source.needs.framework ? item : "";
+        python += source.needs.python ? item : "";
+        ops += source.needs.ops ? item : "";
+    }
+    const std::string_view name = backend::to_text(id);
+    return set_line(fmt::format("KB_FRAMEWORK_SOURCES_{}", name), framework) +
+           set_line(fmt::format("KB_PYTHON_SOURCES_{}", name), python) +
+           set_line(fmt::format("KB_OPS_SOURCES_{}", name), ops);
+}
+
+/// The C++ standard of sources without the framework: of the toolkit's row, or for backends whose
+/// version the project does not look up, what all their rows can do.
+std::string toolkit_standards(const plan::SupportMatrix& matrix, BackendId id) {
+    std::vector<const plan::ToolkitRow*> rows;
+    for (const plan::ToolkitRow& toolkit : matrix.toolkits) {
+        if (toolkit.backend == id) {
+            rows.push_back(&toolkit);
+        }
+    }
+    KB_ASSERT(!rows.empty(), "every backend with sections has a toolkit row");
+    std::ranges::sort(rows, {}, [](const plan::ToolkitRow* row) { return row->version; });
+    std::string text;
+    std::uint32_t common = rows.front()->cxx_standard;
+    for (const plan::ToolkitRow* row : rows) {
+        common = std::min(common, row->cxx_standard);
+        if (!row->archs.builds.empty()) {
+            text += fmt::format("set(KB_CXX_STANDARD_{}_{} {})\n",
+                                backend::to_text(id),
+                                row->version.major_minor().to_text(),
+                                row->cxx_standard);
+        }
+    }
+    return text.empty() ? fmt::format("set(KB_CXX_STANDARD_{}_ {})\n", backend::to_text(id), common)
+                        : text;
+}
+
 std::vector<std::string> requested_archs(const config::Section& section) {
     if (section.cuda_capabilities) {
         return values_of(*section.cuda_capabilities);
@@ -139,28 +199,12 @@ bool is_device(SourceKind kind) {
            kind == SourceKind::metal;
 }
 
-/// The section's own flags for device code.
-std::vector<std::string> device_flags(const config::Section& section) {
-    std::vector<std::string> flags;
-    if (section.backend.value == BackendId::cuda) {
-        return values_of(section.cuda_flags);
-    }
-    if (section.backend.value == BackendId::rocm || section.backend.value == BackendId::xpu) {
-        // Unlike the format's first implementation, C++ flags reach HIP sources as well.
-        flags = values_of(section.cxx_flags);
-        const bool rocm = section.backend.value == BackendId::rocm;
-        std::ranges::copy(values_of(rocm ? section.hip_flags : section.sycl_flags),
-                          std::back_inserter(flags));
-    }
-    return flags;
-}
-
 /// What each toolkit builds for the section; a toolkit that is left with nothing gets an empty row,
 /// which the project reports when it is configured with it. Flags that a toolkit does not know get
 /// a row where they are left out.
 std::string section_table(const config::Section& section, const plan::SupportMatrix& matrix) {
     const BackendRules& rules = backend::rules_of(section.backend.value);
-    const std::vector<std::string> flags = device_flags(section);
+    const std::vector<std::string> flags = plan::device_flags(section);
     const std::string id = variable_part(section.id.value);
     std::string text;
     for (const plan::ToolkitRow& toolkit : matrix.toolkits) {
@@ -210,16 +254,26 @@ std::string framework_tables(std::string_view name, const std::vector<plan::Fram
     return set_line(fmt::format("KB_{}_ROWS", name), names) + text;
 }
 
+std::vector<std::string> native_dependencies(const config::Section& section) {
+    std::vector<std::string> names;
+    for (const auto& dependency : section.depends) {
+        if (dependency.value != config::NativeDependency::torch) {
+            names.emplace_back(config::to_text(dependency.value));
+        }
+    }
+    return names;
+}
+
 std::string component(const config::Section& section) {
     const BackendRules& rules = backend::rules_of(section.backend.value);
     std::vector<std::string> host;
     std::vector<std::string> device;
     std::vector<std::string> headers;
-    for (const auto& source : section.src) {
-        const auto path = RelPath::parse(source.value);
+    for (const std::string& source : paths_of(section.src)) {
+        const auto path = RelPath::parse(source);
         const SourceKind kind = path ? rules.source_kind(*path) : SourceKind::cxx;
         auto& list = kind == SourceKind::cxx ? host : is_device(kind) ? device : headers;
-        list.push_back(source.value);
+        list.push_back(source);
     }
     std::string text = fmt::format("kb_kernel({} BACKEND {}",
                                    variable_part(section.id.value),
@@ -228,12 +282,13 @@ std::string component(const config::Section& section) {
         text += fmt::format(" MIN_TOOLKIT {}", section.cuda_minver->value.to_text());
     }
     text += names_archs(section) ? " FIXED_ARCHS" : "";
+    text += argument("DEPENDS", native_dependencies(section), quote_cmake_item);
     text += argument("CXX_SOURCES", host, quote_cmake_item);
     text += argument("CXX_FLAGS", values_of(section.cxx_flags), cmake_flag);
     text += argument("DEVICE_SOURCES", device, quote_cmake_item);
-    text += argument("DEVICE_FLAGS", device_flags(section), cmake_flag);
+    text += argument("DEVICE_FLAGS", plan::device_flags(section), cmake_flag);
     text += argument("HEADERS", headers, quote_cmake_item);
-    text += argument("INCLUDES", values_of(section.include), quote_cmake_item);
+    text += argument("INCLUDES", paths_of(section.include), quote_cmake_item);
     return text + ")\n";
 }
 
@@ -254,7 +309,8 @@ std::string cmake_flag(std::string_view flag) {
     for (const char c : flag) {
         switch (c) {
         case ';':
-            escaped += "$<SEMICOLON>";
+            // Options are split once more after their expressions were evaluated.
+            escaped += "\\\\$<SEMICOLON>";
             break;
         case '>':
             escaped += "$<ANGLE-R>";
@@ -276,10 +332,13 @@ std::string cmake_tables(const ProjectInput& input) {
     const bool is_torch = std::holds_alternative<config::Torch>(input.config.framework);
     std::string text = is_torch ? framework_tables("TORCH", input.matrix.torch)
                                 : framework_tables("TVM_FFI", input.matrix.tvm_ffi);
+    text += set_line("KB_COMMON_INCLUDES", join(plan::common_include(input.snapshot), " "));
     for (const BackendId id : compiled_backends()) {
         if (config::lists_backend(input.config, id) ||
             !config::sections_of(input.config, id).empty()) {
             text += backend_tables(input.config, id);
+            text += source_tables(input, id);
+            text += toolkit_standards(input.matrix, id);
         }
     }
     for (const BackendId id : {BackendId::cuda, BackendId::rocm}) {
@@ -294,14 +353,14 @@ std::string cmake_tables(const ProjectInput& input) {
 
 std::string cmake_binding(const config::Config& config) {
     std::vector<std::string> sources;
-    for (const auto& source : config::binding_src(config)) {
-        const auto path = RelPath::parse(source.value);
+    for (const std::string& source : paths_of(config::binding_src(config))) {
+        const auto path = RelPath::parse(source);
         if (!path || backend::common_source_kind(*path) != SourceKind::header) {
-            sources.push_back(source.value);
+            sources.push_back(source);
         }
     }
     return "kb_binding(" + argument("SOURCES", sources, quote_cmake_item) +
-           argument("INCLUDES", values_of(config::binding_include(config)), quote_cmake_item) +
+           argument("INCLUDES", paths_of(config::binding_include(config)), quote_cmake_item) +
            argument("CXX_FLAGS", values_of(config::binding_cxx_flags(config)), cmake_flag) + ")\n";
 }
 
@@ -318,10 +377,8 @@ std::string cmake_components(const config::Config& config) {
 std::string cmake_dependencies(const ProjectInput& input) {
     std::set<std::pair<BackendId, std::string>> wanted;
     for (const config::Section& section : input.config.sections) {
-        for (const auto& dependency : section.depends) {
-            if (dependency.value != config::NativeDependency::torch) {
-                wanted.emplace(section.backend.value, config::to_text(dependency.value));
-            }
+        for (std::string& name : native_dependencies(section)) {
+            wanted.emplace(section.backend.value, std::move(name));
         }
     }
     std::string text;

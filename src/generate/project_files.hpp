@@ -5,6 +5,7 @@
 #include "config/config.hpp"
 #include "generate/package_files.hpp"
 #include "package/metadata.hpp"
+#include "plan/source_snapshot.hpp"
 #include "plan/support_matrix.hpp"
 
 #include <optional>
@@ -16,6 +17,8 @@ namespace kb::generate {
 struct ProjectInput {
     const config::Config& config;
     const plan::SupportMatrix& matrix;
+    /// Says what each source needs; a source that it lacks is taken to need everything.
+    const plan::SourceSnapshot& snapshot;
     /// Unique part of the ops id.
     std::string unique_id{};
     std::optional<package::Provenance> provenance{};

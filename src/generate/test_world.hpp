@@ -3,6 +3,7 @@
 
 #include "config/config.hpp"
 #include "document/toml.hpp"
+#include "plan/source_snapshot.hpp"
 #include "support/catch.hpp"
 
 #include <string_view>
@@ -82,5 +83,27 @@ depends = []
 sycl-flags = ["-fsycl-esimd-force-stateless-mem"]
 src = ["xpu/relu.cpp"]
 )toml";
+
+/// Sources of it and of other kernels of these tests: only the bindings include a framework.
+inline plan::SourceSnapshot relu_snapshot() {
+    plan::SourceSnapshot snapshot;
+    for (const std::string_view path : {"cuda/relu.cu",
+                                        "cuda/relu.cuh",
+                                        "cuda/helper.cpp",
+                                        "cuda/other.cu",
+                                        "cuda/b.cu",
+                                        "cpu/a.cpp",
+                                        "cpu/relu.cpp",
+                                        "xpu/relu.cpp",
+                                        "torch-ext/torch_binding.h"}) {
+        snapshot.files.push_back(plan::scan_source(RelPath::literal(path), "\n"));
+    }
+    snapshot.files.push_back(
+        plan::scan_source(RelPath::literal("torch-ext/torch_binding.cpp"),
+                          "#include <torch/library.h>\nTORCH_EXTENSION_NAME\n"));
+    snapshot.files.push_back(plan::scan_source(RelPath::literal("tvm-ffi-ext/binding.cpp"),
+                                               "#include <tvm/ffi/function.h>\n"));
+    return snapshot;
+}
 
 } // namespace kb::generate::test

@@ -4,6 +4,7 @@
 #include "backend/mounts.hpp"
 #include "base/text.hpp"
 #include "plan/command.hpp"
+#include "plan/source_needs.hpp"
 
 #include <fmt/format.h>
 
@@ -78,23 +79,10 @@ struct TuBuilder::Context {
     /// Headers of torch or tvm-ffi; nullptr when the job includes neither.
     const FrameworkRow* framework = nullptr;
     FrameworkId framework_id = FrameworkId::torch;
+    SourceNeeds needs{};
+    std::uint32_t cxx_standard = 17;
     std::optional<Version> stable_abi{};
 };
-
-std::optional<std::string> source_path(std::string_view text) {
-    std::string path;
-    for (const std::string_view part : split(text, '/')) {
-        if (part.empty() || part == ".") {
-            continue;
-        }
-        if (part == "..") {
-            return std::nullopt;
-        }
-        path += path.empty() ? "" : "/";
-        path += part;
-    }
-    return text.starts_with('/') ? std::nullopt : std::optional{path};
-}
 
 std::size_t TuBuilder::TuKeyHash::operator()(const TuKey& key) const {
     const std::hash<const void*> hash;
@@ -200,15 +188,8 @@ void TuBuilder::add_source(std::vector<Job>& jobs,
 }
 
 void TuBuilder::add_binding_jobs(std::vector<Job>& jobs, BackendId backend) {
-    Job common{.include = include_dirs(config::binding_include(input_.config)),
-               .cxx_flags = plain(config::binding_cxx_flags(input_.config))};
-    // The format's extension target always has this folder.
-    const bool has_csrc = std::ranges::any_of(input_.snapshot.files, [](const SourceFile& file) {
-        return file.path.text().starts_with("csrc/");
-    });
-    if (has_csrc) {
-        common.include.emplace_back("csrc");
-    }
+    const Job common{.include = include_dirs(config::binding_include(input_.config)),
+                     .cxx_flags = plain(config::binding_cxx_flags(input_.config))};
     for (const auto& source : config::binding_src(input_.config)) {
         add_source(jobs, common, source, backend);
     }
@@ -219,13 +200,10 @@ void TuBuilder::add_section_jobs(std::vector<Job>& jobs,
                                  const SectionArchs& archs,
                                  const ToolkitRow& toolkit) {
     const auto usable = backend::rules_of(toolkit.backend).usable_flags;
-    std::vector<std::string> device_flags = plain(section.cuda_flags);
-    append(device_flags, plain(section.hip_flags));
-    append(device_flags, plain(section.sycl_flags));
     const Job common{.section = section.id.value,
                      .include = include_dirs(section.include),
                      .cxx_flags = plain(section.cxx_flags),
-                     .device_flags = usable(device_flags, toolkit.version),
+                     .device_flags = usable(device_flags(section), toolkit.version),
                      .archs = archs.choice.kept,
                      .dependencies = dependency_rows(section)};
     for (const auto& source : section.src) {
@@ -260,7 +238,9 @@ const std::vector<Job>& TuBuilder::jobs_for(const ChosenVariant& variant, const 
             add_section_jobs(jobs, *sections[i], variant.sections[i], *rows.toolkit);
         }
     }
+    const std::vector<std::string> common = common_include(input_.snapshot);
     for (Job& job : jobs) {
+        append(job.include, common);
         job.reach = graph_.reach(*job.file, job.include);
         job.seed = random_seed(job.file->path);
     }
@@ -272,8 +252,9 @@ TuBuilder::Context TuBuilder::context_for(const Job& job,
                                           const VariantRows& rows) const {
     const Variant& what = variant.name.variant();
     Context context{.host = rows.host, .toolkit = rows.toolkit, .framework_id = what.framework};
-    const bool tvm = what.framework == FrameworkId::tvm_ffi;
-    if (tvm ? job.reach.tvm_ffi : job.reach.torch) {
+    context.needs = needs_of(job.reach, what.framework);
+    context.cxx_standard = cxx_standard(context.needs, *rows.framework, *rows.toolkit);
+    if (context.needs.framework) {
         context.framework = rows.framework;
     }
     if (context.framework != nullptr && what.framework == FrameworkId::torch_stable_abi) {
@@ -288,10 +269,7 @@ TuBuilder::command_for(const Job& job, const Context& context, const std::string
     CompileRequest request{.source = job.file->path,
                            .kind = job.kind,
                            .toolkit = *context.toolkit,
-                           // Code without torch is compiled alike for all its versions.
-                           .cxx_standard = context.framework != nullptr
-                                               ? context.framework->cxx_standard
-                                               : context.toolkit->cxx_standard,
+                           .cxx_standard = context.cxx_standard,
                            .seed = job.seed,
                            .archs = job.archs,
                            .flags = is_device_kind(job.kind) ? job.device_flags : job.cxx_flags};
@@ -299,15 +277,14 @@ TuBuilder::command_for(const Job& job, const Context& context, const std::string
          backend::rules_of(context.toolkit->backend).definitions) {
         request.definitions.emplace_back(definition);
     }
-    if (job.reach.ops) {
+    if (context.needs.ops) {
         request.definitions.push_back((tvm ? "TVM_FFI_EXTENSION_NAME=" : "TORCH_EXTENSION_NAME=") +
                                       ops_id);
     }
     if (context.stable_abi) {
         request.definitions.push_back(torch_target(*context.stable_abi));
     }
-    const bool python = !tvm && (job.reach.python || job.reach.torch);
-    if (python) {
+    if (context.needs.python) {
         request.definitions.push_back(limited_api(input_.matrix.python_abi));
     }
     for (const std::string& dir : job.include) {
@@ -320,7 +297,7 @@ TuBuilder::command_for(const Job& job, const Context& context, const std::string
     } else if (context.framework != nullptr) {
         request.system_include = torch_include(backend::torch_mount(context.framework->version));
     }
-    if (python) {
+    if (context.needs.python) {
         request.system_include.emplace_back(backend::kPythonMount);
     }
     if (context.toolkit->backend == BackendId::cuda && job.kind == SourceKind::cxx) {
@@ -378,7 +355,7 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     if (context.framework != nullptr) {
         lists.push_back(&context.framework->requirements);
     }
-    if (job.reach.python || job.reach.torch) {
+    if (context.needs.python) {
         lists.push_back(&input_.matrix.python);
     }
     for (const DependencyRow* row : job.dependencies) {

@@ -124,10 +124,6 @@ private:
     std::string key_text_; ///< Of the TU at hand.
 };
 
-/// Path below the source root without "./" and a final '/', "" for the root itself; nothing when it
-/// leaves the root.
-[[nodiscard]] std::optional<std::string> source_path(std::string_view text);
-
 /// The lists that a variant's requirements stand in: host, toolkit, headers, python, dependencies.
 [[nodiscard]] std::vector<const std::vector<Requirement>*>
 requirement_lists(const config::Config& config,

@@ -121,6 +121,7 @@ ExitCode write_pyproject(const project::Project& project,
     const std::vector<FileImage> files = generate::project_files(
         {.config = project.config,
          .matrix = plan::default_support_matrix(),
+         .snapshot = snapshot,
          .unique_id =
              options.unique_id ? *options.unique_id : plan::unique_id(project.config, snapshot),
          .provenance = std::move(provenance)});

@@ -37,9 +37,13 @@ function(kb_compile_metal target)
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/metallib_to_header.py
       ${library} ${header} ${target}_metal
     DEPENDS ${library} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/metallib_to_header.py VERBATIM)
-  target_sources(${target} PRIVATE ${header})
-  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/metal)
-  target_compile_definitions(${target} PRIVATE
-    EMBEDDED_METALLIB_HEADER="${target}_metallib.h" EMBEDDED_METALLIB_NAMESPACE=${target}_metal)
+  foreach(user ${target} ${target}_plain)
+    if(TARGET ${user})
+      target_sources(${user} PRIVATE ${header})
+      target_include_directories(${user} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/metal)
+      target_compile_definitions(${user} PRIVATE
+        EMBEDDED_METALLIB_HEADER="${target}_metallib.h" EMBEDDED_METALLIB_NAMESPACE=${target}_metal)
+    endif()
+  endforeach()
   target_link_libraries(${target} PRIVATE "-framework Metal" "-framework Foundation")
 endfunction()
