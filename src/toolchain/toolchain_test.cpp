@@ -74,7 +74,9 @@ private:
 class PassingClock final : public sys::Clock {
 public:
     std::int64_t unix_seconds() override { return 0; }
+
     std::chrono::steady_clock::time_point now() override { return {}; }
+
     bool sleep(std::chrono::milliseconds duration) override {
         slept += duration;
         return true;

@@ -94,9 +94,8 @@ Error pip_failure(std::string_view what, const sys::ProcessResult& result) {
     // Without any version pip has seen no list at all: for a name that a lock pinned once, that is
     // an index out of reach rather than a file that is gone.
     const bool no_list = last.find("(from versions: none)") != std::string::npos;
-    const bool unknown = !no_list &&
-                         (last.find("No matching distribution") != std::string::npos ||
-                          last.find("Could not find a version") != std::string::npos);
+    const bool unknown = !no_list && (last.find("No matching distribution") != std::string::npos ||
+                                      last.find("Could not find a version") != std::string::npos);
     return {.code = unknown ? ErrorCode::not_found : ErrorCode::transient,
             .message = fmt::format(
                 "pip could not fetch '{}' ({}): {}; check the network and pip's index "
