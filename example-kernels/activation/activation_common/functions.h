@@ -33,6 +33,25 @@ ACTIVATION_INLINE float swish_derivative(float x, float scale) {
     return rest == 0.0f || s == 0.0f ? s : s * (1.0f + scale * x * rest);
 }
 
+// The two that round at every step, as the eager evaluation of their expressions does:
+//   gelu_fast  0.5 * x * (1 + tanh(x * 0.7978845608 * (1 + 0.044715 * x * x)))
+//   gelu_new   0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))
+template <Function F, typename Number, typename Tanh>
+ACTIVATION_INLINE float stepwise_gelu(float x, const Tanh& tanh) {
+    float inner;
+    if constexpr (F == Function::gelu_fast) {
+        const float left = Number::round(x * kSqrtTwoOverPi);
+        const float right = Number::round(1.0f + Number::round(Number::round(kCubic * x) * x));
+        inner = Number::round(left * right);
+    } else {
+        const float cube = Number::round(Number::round(x * x) * x);
+        const float sum = Number::round(x + Number::round(kCubic * cube));
+        inner = Number::round(kSqrtTwoOverPi * sum);
+    }
+    const float t = Number::round(tanh(inner));
+    return Number::round(0.5f * x) * Number::round(1.0f + t);
+}
+
 template <Function F, typename Number>
 ACTIVATION_INLINE float apply(float x, [[maybe_unused]] float threshold) {
     if constexpr (F == Function::silu) {
@@ -42,18 +61,8 @@ ACTIVATION_INLINE float apply(float x, [[maybe_unused]] float threshold) {
     } else if constexpr (F == Function::gelu_tanh) {
         const float inner = kSqrtTwoOverPi * (x + kCubic * (x * x * x));
         return 0.5f * x * (1.0f + tanhf(inner));
-    } else if constexpr (F == Function::gelu_fast) {
-        // 0.5 * x * (1 + tanh(x * 0.7978845608 * (1 + 0.044715 * x * x))), one rounding per step
-        const float left = Number::round(x * kSqrtTwoOverPi);
-        const float right = Number::round(1.0f + Number::round(Number::round(kCubic * x) * x));
-        const float t = Number::round(tanhf(Number::round(left * right)));
-        return Number::round(0.5f * x) * Number::round(1.0f + t);
-    } else if constexpr (F == Function::gelu_new) {
-        // 0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))), one rounding per step
-        const float cube = Number::round(Number::round(x * x) * x);
-        const float sum = Number::round(x + Number::round(kCubic * cube));
-        const float t = Number::round(tanhf(Number::round(kSqrtTwoOverPi * sum)));
-        return Number::round(0.5f * x) * Number::round(1.0f + t);
+    } else if constexpr (F == Function::gelu_fast || F == Function::gelu_new) {
+        return stepwise_gelu<F, Number>(x, [](float inner) { return tanhf(inner); });
     } else if constexpr (F == Function::gelu_quick) {
         return x / (1.0f + expf(-kQuick * x));
     } else {

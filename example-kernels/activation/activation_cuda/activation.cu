@@ -53,6 +53,11 @@ std::int64_t vector_columns(std::int64_t cols, std::initializer_list<const void*
     return M == Form::unary || whole == cols ? whole : 0;
 }
 
+template <typename Storage>
+bool is_streamed(Shape shape) {
+    return shape.rows * shape.cols >= kStreamedBytes / static_cast<std::int64_t>(sizeof(Storage));
+}
+
 template <typename Number>
 struct ForwardVisitor {
     using Storage = typename Number::Storage;
@@ -69,17 +74,18 @@ struct ForwardVisitor {
         auto* out = static_cast<Storage*>(buffers.out);
         const auto* x = static_cast<const Storage*>(buffers.x);
         const std::int64_t vector_cols = vector_columns<M, kVector>(shape.cols, {out, x});
+        const bool streamed = is_streamed<Storage>(shape);
         if (vector_cols != 0) {
             const std::int64_t packs = vector_cols / kVector;
             const LaunchGrid g = launch_grid(shape.rows, packs, kUnroll);
             forward_kernel<F, M, Number, VectorUnit<Number>, kUnroll>
-                <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, threshold);
+                <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, threshold, streamed);
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, kUnroll);
             forward_kernel<F, M, Number, ElementUnit<Number>, kUnroll>
                 <<<g.grid, g.block, 0, stream>>>(
-                    out + vector_cols, x + vector_cols, shape.rows, rest, threshold);
+                    out + vector_cols, x + vector_cols, shape.rows, rest, threshold, false);
         }
     }
 };
@@ -100,11 +106,13 @@ struct BackwardVisitor {
         const auto* x = static_cast<const Storage*>(buffers.x);
         const std::int64_t vector_cols =
             vector_columns<M, kVector>(shape.cols, {grad_x, grad_out, x});
+        const bool streamed = is_streamed<Storage>(shape);
         if (vector_cols != 0) {
             const std::int64_t packs = vector_cols / kVector;
             const LaunchGrid g = launch_grid(shape.rows, packs, 1);
             backward_kernel<F, M, Number, VectorUnit<Number>, 1>
-                <<<g.grid, g.block, 0, stream>>>(grad_x, grad_out, x, shape.rows, packs, threshold);
+                <<<g.grid, g.block, 0, stream>>>(
+                    grad_x, grad_out, x, shape.rows, packs, threshold, streamed);
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, 1);
@@ -114,7 +122,8 @@ struct BackwardVisitor {
                                                  x + vector_cols,
                                                  shape.rows,
                                                  rest,
-                                                 threshold);
+                                                 threshold,
+                                                 false);
         }
     }
 };

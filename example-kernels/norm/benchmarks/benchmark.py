@@ -75,7 +75,7 @@ def table(kernel, timer):
     """One row a case: our time, our rate, and a copy of the same bytes in the same run. Bytes:
     every input read once, every output written once; weights are not counted."""
     cuda = timer.device == "cuda"
-    elements = 1 << 27 if cuda else 1 << 21
+    elements = 1 << 28 if cuda else 1 << 21
     dtype = torch.bfloat16
     ops = kernel._ops.ops
     shapes = [(elements // n, n) for n in (128, 1024, 4096, 8192, 16384, 65536)]

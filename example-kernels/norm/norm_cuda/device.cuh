@@ -70,11 +70,6 @@ struct BFloat16 {
     }
 };
 
-template <typename Number>
-__device__ __forceinline__ float rounded(float v) {
-    return Number::widen(Number::narrow(v));
-}
-
 // How many elements a vector holds, and a word of it.
 template <typename Number>
 constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(typename Number::Storage));
@@ -111,6 +106,17 @@ __device__ __forceinline__ Vector pack(const float (&in)[kVector<Number>]) {
     return vector;
 }
 
+// Rounds to the element type, by conversions of pairs: they run at several times the rate of single
+// ones.
+template <typename Number, int V>
+__device__ __forceinline__ void round_all(float (&v)[V]) {
+    if constexpr (V == 1) {
+        v[0] = Number::widen(Number::narrow(v[0]));
+    } else {
+        unpack<Number>(pack<Number>(v), v);
+    }
+}
+
 // Reads a row's vector once: it should not push the weights out of the L1 cache. Volatile keeps it
 // before a store to the same place.
 __device__ __forceinline__ Vector load_once(const Vector* source) {
@@ -120,6 +126,28 @@ __device__ __forceinline__ Vector load_once(const Vector* source) {
                  : "l"(source)
                  : "memory");
     return v;
+}
+
+// Brings `bytes`, a multiple of 16, into the L2 cache.
+__device__ __forceinline__ void
+prefetch([[maybe_unused]] const Vector* source, [[maybe_unused]] int bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes));
+#endif
+}
+
+// With `streamed` the L2 cache gives the line up first: for results too large to stay there anyway.
+__device__ __forceinline__ void store(Vector* target, const Vector& v, bool streamed) {
+    if (streamed) {
+        asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(target),
+                     "r"(v.word[0]),
+                     "r"(v.word[1]),
+                     "r"(v.word[2]),
+                     "r"(v.word[3])
+                     : "memory");
+    } else {
+        *target = v;
+    }
 }
 
 // The row of `base` that starts at element `offset`, as vectors.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Backward. Blocks are persistent: block b takes the row groups b, b + gridDim.x, ... and keeps
+// Backward where the ring of norm_backward_ring.cuh does not serve: no clusters for a long row, two
+// strides between the rows, odd sizes. Blocks are persistent: block b takes the row groups b, b + gridDim.x, ... and keeps
 // its part of the parameter gradients in registers until the end,
 //
 //      rows       block 0   block 1   ...      each block: one fp32 row of partial sums
@@ -236,10 +237,10 @@ __global__ void __launch_bounds__(kScalarThreads)
 
 // Partial sums over the rows of chunk blockIdx.y, 32 columns a block. Goes with backward_scalar.
 template <typename Number, bool kCentred>
-__global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
+__global__ void __launch_bounds__(kFinalizeColumns* kColumnRows)
     column_partials(const Problem problem, const BackwardBuffers buffers) {
     using Storage = typename Number::Storage;
-    __shared__ float sums[2][kFinalizeRows][kFinalizeColumns];
+    __shared__ float sums[2][kColumnRows][kFinalizeColumns];
     const std::int64_t column =
         static_cast<std::int64_t>(blockIdx.x) * kFinalizeColumns + threadIdx.x;
     const std::int64_t chunk = (problem.rows + gridDim.y - 1) / gridDim.y;
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
     float weight_sum = 0.0F;
     float bias_sum = 0.0F;
     if (column < problem.cols) {
-        for (std::int64_t row = begin + threadIdx.y; row < end; row += kFinalizeRows) {
+        for (std::int64_t row = begin + threadIdx.y; row < end; row += kColumnRows) {
             const float grad = Number::widen(static_cast<const Storage*>(
                 buffers.grad_y)[buffers.grad_y_rows.offset(row) + column]);
             const float x = Number::widen(
@@ -265,7 +266,7 @@ __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
         return;
     }
     float total = 0.0F; // threadIdx.y 0: the weight's gradient, 1: the bias's
-    for (int i = 0; i < kFinalizeRows; ++i) {
+    for (int i = 0; i < kColumnRows; ++i) {
         total += sums[threadIdx.y][i][threadIdx.x];
     }
     const std::int64_t plane = threadIdx.y * static_cast<std::int64_t>(gridDim.y) * problem.cols;
@@ -275,7 +276,7 @@ __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
 // Adds up `partial_rows` rows of partial sums. blockIdx.y 0: the weight's gradient, 1: the bias's.
 template <typename Number>
 __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
-    finalize(const Problem problem, const BackwardBuffers buffers, std::int64_t partial_rows) {
+    finalize(const Problem problem, const BackwardBuffers buffers, int partial_rows) {
     __shared__ float sums[kFinalizeRows][kFinalizeColumns];
     void* out = blockIdx.y == 0 ? buffers.grad_weight : buffers.grad_bias;
     if (out == nullptr) {
@@ -286,7 +287,8 @@ __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
     const float* plane = buffers.partials + blockIdx.y * partial_rows * problem.cols;
     float total = 0.0F;
     if (column < problem.cols) {
-        for (std::int64_t row = threadIdx.y; row < partial_rows; row += kFinalizeRows) {
+#pragma unroll 8
+        for (int row = static_cast<int>(threadIdx.y); row < partial_rows; row += kFinalizeRows) {
             total += plane[row * problem.cols + column];
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The forward launcher.
+#include "launch.h"
 #include "norm_forward.cuh"
 
-#include <cuda_runtime.h>
 #include <initializer_list>
 
 namespace rownorm {
@@ -31,33 +31,46 @@ bool vectors_fit(const Problem& problem, const ForwardBuffers& b) {
     return fit;
 }
 
+// How many rows later a row that is prefetched is read: half of those that are at work at once.
+std::int64_t rows_ahead(const Problem& problem, std::int64_t row_bytes, int block, int rows) {
+    const std::int64_t resident =
+        static_cast<std::int64_t>(multiprocessors()) * (kForwardThreadsPerSm / block) * rows;
+    const bool pays = row_bytes >= kPrefetchBytes && problem.rows >= kPrefetchRounds * resident;
+    return pays ? resident / 2 : 0;
+}
+
 template <typename Number, Kind K>
 void launch(const Problem& problem, const ForwardBuffers& buffers, cudaStream_t stream) {
-    Spread s{0, 0};
+    Spread s{0, 0, 0, 0};
     if (vectors_fit<Number>(problem, buffers)) {
-        s = spread(problem.cols / kVector<Number>, problem.rows, kForwardLimits);
+        s = forward_spread(problem.cols / kVector<Number>,
+                           problem.rows,
+                           K == Kind::add_rms ? 2 : 1,
+                           has_clusters(forward_rows<Number, K, 8, 1024>));
     }
     if (s.threads == 0) {
         forward_scalar<Number, K>
             <<<static_cast<unsigned>(problem.rows), kScalarThreads, 0, stream>>>(problem, buffers);
         return;
     }
-    const int rows = s.threads < kBlockThreads ? kBlockThreads / s.threads : 1;
+    const int rows = s.threads < kForwardBlockThreads ? kForwardBlockThreads / s.threads : 1;
     const dim3 block(static_cast<unsigned>(s.threads), static_cast<unsigned>(rows));
-    const auto grid = static_cast<unsigned>((problem.rows + rows - 1) / rows);
+    const auto grid = static_cast<unsigned>((problem.rows + rows - 1) / rows * s.ranks);
+    const auto ahead =
+        s.ranks == 1
+            ? static_cast<int>(rows_ahead(
+                  problem, problem.cols / kVector<Number> * kVectorBytes, s.threads * rows, rows))
+            : 0;
     const auto enqueue = [&](auto kernel) {
-        kernel<<<grid, block, 0, stream>>>(problem, buffers);
+        launch(kernel, grid, block, 0, s.ranks, stream, problem, buffers, s.ranks, s.slice, ahead);
     };
     switch (s.vectors_per_thread) {
     case 1:
         return enqueue(forward_rows<Number, K, 1, 512>);
-    case 2:
-        return enqueue(forward_rows<Number, K, 2, 512>);
     case 4:
         return enqueue(forward_rows<Number, K, 4, 512>);
     default:
-        return s.threads <= 512 ? enqueue(forward_rows<Number, K, 8, 512>)
-                                : enqueue(forward_rows<Number, K, 8, 1024>);
+        return enqueue(forward_rows<Number, K, 8, 1024>);
     }
 }
 

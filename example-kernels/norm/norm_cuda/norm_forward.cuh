@@ -6,66 +6,118 @@
 //      row 0   | t0 t1 t2 ... | t0 t1 t2 ... |  ...  N vectors a thread, blockDim.x apart
 //      row 1   | t0 t1 t2 ... | t0 t1 t2 ... |  ...
 //
-// The other one serves rows that do not fit, odd sizes and odd addresses: one row a block,
+// A row too long for one block is cut into `ranks` slices of `slice` vectors over a cluster. With
+// many rows a block also brings a row into the L2 cache for a block that starts `ahead` rows later.
+//
+// The other kernel serves rows that do not fit, odd sizes and odd addresses: one row a block,
 // element by element, re-reading the row from the cache.
 #pragma once
 
-#include "device.cuh"
+#include "row_sums.cuh"
 
 namespace rownorm {
 
-template <typename Number>
-__device__ __forceinline__ float scale_rms(float x, float rstd, float weight, Mode mode) {
-    const float normed = x * rstd;
-    if (mode == Mode::llama) {
-        return rounded<Number>(normed) * weight;
+template <typename Number, int V>
+__device__ __forceinline__ void
+scale_rms(float (&x)[V], float rstd, const float (&weight)[V], Mode mode) {
+    const float offset = mode == Mode::gemma ? 1.0F : 0.0F;
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+        x[i] *= rstd;
     }
-    return normed * (mode == Mode::gemma ? 1.0F + weight : weight);
+    if (mode == Mode::llama) {
+        round_all<Number>(x);
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+        x[i] *= weight[i] + offset;
+    }
 }
 
-template <typename Number, Kind K, int N, int kMaxThreads>
-__global__ void __launch_bounds__(kMaxThreads, kMinThreadsPerSm / kMaxThreads)
-    forward_rows(const Problem problem, const ForwardBuffers buffers) {
+// A value near the row's mean, from the row's first vector: sums of squares around it do not lose
+// the variance of a row that lies far from zero.
+template <typename Number>
+__device__ __forceinline__ float centre_of(const Vector& first) {
+    float v[kVector<Number>];
+    unpack<Number>(first, v);
+    float sum = 0.0F;
+#pragma unroll
+    for (int i = 0; i < kVector<Number>; ++i) {
+        sum += v[i];
+    }
+    return sum * (1.0F / kVector<Number>);
+}
+
+template <typename Number, Kind K, int N, int T>
+__global__ void __launch_bounds__(T, kForwardThreadsPerSm / T)
+    forward_rows(const Problem problem,
+                 const ForwardBuffers buffers,
+                 int ranks,
+                 int slice,
+                 int ahead) {
     constexpr int kV = kVector<Number>;
-    __shared__ RowSumStorage<1> storage[2];
+    constexpr int kSums = K == Kind::layer ? 2 : 1;
+    __shared__ RowTotals<kSums> totals;
 
-    const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+    const RowSums<kSums> sums(totals, ranks);
+    const std::int64_t row =
+        static_cast<std::int64_t>(blockIdx.x / static_cast<unsigned>(ranks)) * blockDim.y +
+        threadIdx.y;
     const bool live = row < problem.rows; // the others still meet at the barriers
-    const int vectors = static_cast<int>(problem.cols / kV);
+    Share share = share_of(ranks, slice, static_cast<int>(problem.cols / kV), N);
+    if (!live) {
+        share.count = 0;
+    }
+    const bool streamed = ahead != 0;
+    const int stride = static_cast<int>(blockDim.x);
     const bool weight_f32 = problem.weight_dtype == DType::f32;
-    const float count = static_cast<float>(problem.cols);
-
-    // Calls body(n, v) for every vector v of the row that this thread holds as its n-th.
+    const float part = 1.0F / static_cast<float>(problem.cols);
+    // Calls body(n) for every vector of the row that this thread holds.
     const auto for_each = [&](const auto& body) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const int v = static_cast<int>(threadIdx.x) + n * static_cast<int>(blockDim.x);
-            if (live && v < vectors) {
-                body(n, v);
+            if (n < share.count) {
+                body(n);
             }
         }
     };
 
     Vector x[N];
-    const Vector* source = vectors_at<Number>(buffers.x, buffers.x_rows.offset(row));
-    for_each([&](int n, int v) { x[n] = load_once(source + v); });
+    const std::int64_t x_row = live ? buffers.x_rows.offset(row) : 0;
+    const Vector* source = vectors_at<Number>(buffers.x, x_row) + share.first;
+    for_each([&](int n) { x[n] = load_once(source + n * stride); });
+    // A block that starts later finds its row in the L2 cache.
+    if (ahead != 0 && share.first == 0 && row + ahead < problem.rows) {
+        const auto bytes = static_cast<int>(problem.cols / kV) * kVectorBytes;
+        prefetch(vectors_at<Number>(buffers.x, buffers.x_rows.offset(row + ahead)), bytes);
+        if constexpr (K == Kind::add_rms) {
+            prefetch(
+                vectors_at<Number>(buffers.residual, buffers.residual_rows.offset(row + ahead)),
+                bytes);
+        }
+    }
+    Vector first{};
+    if (K == Kind::layer && live) {
+        first = *vectors_at<Number>(buffers.x, x_row);
+    }
     if constexpr (K == Kind::add_rms) {
         constexpr int kAtOnce = N < 4 ? N : 4; // more residual vectors would not fit in registers
-        const Vector* residual =
-            vectors_at<Number>(buffers.residual, buffers.residual_rows.offset(row));
-        Vector* sum = vectors_at<Number>(buffers.sum, buffers.sum_rows.offset(row));
+        const std::int64_t residual_row = live ? buffers.residual_rows.offset(row) : 0;
+        const std::int64_t sum_row = live ? buffers.sum_rows.offset(row) : 0;
+        const Vector* residual = vectors_at<Number>(buffers.residual, residual_row) + share.first;
+        Vector* sum = vectors_at<Number>(buffers.sum, sum_row) + share.first;
 #pragma unroll
         for (int first = 0; first < N; first += kAtOnce) {
             Vector r[kAtOnce];
             const auto in_turn = [&](const auto& body) {
-                for_each([&](int n, int v) {
+                for_each([&](int n) {
                     if (n >= first && n < first + kAtOnce) {
-                        body(n, v);
+                        body(n);
                     }
                 });
             };
-            in_turn([&](int n, int v) { r[n - first] = load_once(residual + v); });
-            in_turn([&](int n, int v) {
+            in_turn([&](int n) { r[n - first] = load_once(residual + n * stride); });
+            in_turn([&](int n) {
                 float a[kV];
                 float b[kV];
                 unpack<Number>(x[n], a);
@@ -75,57 +127,71 @@ __global__ void __launch_bounds__(kMaxThreads, kMinThreadsPerSm / kMaxThreads)
                     a[i] += b[i];
                 }
                 x[n] = pack<Number>(a);
-                sum[v] = x[n];
+                store(sum + n * stride, x[n], streamed);
             });
         }
     }
+    // Asked for before the sums, so that they travel meanwhile.
+    constexpr bool kEarly = N * (K == Kind::layer ? 2 : 1) <= kEarlyParameters;
+    const Parameters<Number, kEarly ? N : 0> weight(
+        buffers.weight, weight_f32, problem.mode == Mode::gemma ? 0.0F : 1.0F, share);
+    const Parameters<Number, kEarly ? N : 0> bias(
+        K == Kind::layer ? buffers.bias : nullptr, weight_f32, 0.0F, share);
 
-    // Sums term(value) over the elements of the row.
-    const auto total = [&](RowSumStorage<1>& scratch, const auto& term) {
-        float result[1] = {0.0F};
-        for_each([&](int n, int) {
-            float value[kV];
-            unpack<Number>(x[n], value);
-#pragma unroll
-            for (int i = 0; i < kV; ++i) {
-                result[0] += term(value[i]);
-            }
-        });
-        row_sum(result, scratch);
-        return result[0];
-    };
-    float mean = 0.0F;
+    // The layer norm sums x - centre and its square.
+    float centre = 0.0F;
     if constexpr (K == Kind::layer) {
-        mean = total(storage[0], [](float v) { return v; }) / count;
+        centre = centre_of<Number>(first);
     }
-    const float square =
-        total(storage[1], [mean](float v) { return (v - mean) * (v - mean); }) / count;
-    const float rstd = 1.0F / sqrtf(square + problem.eps);
-
-    const float absent = problem.mode == Mode::gemma ? 0.0F : 1.0F;
-    Vector* y = vectors_at<Number>(buffers.y, buffers.y_rows.offset(row));
-    for_each([&](int n, int v) {
-        const std::int64_t column = static_cast<std::int64_t>(v) * kV;
+    float sum[kSums] = {};
+    for_each([&](int n) {
         float value[kV];
-        float weight[kV];
         unpack<Number>(x[n], value);
-        load_parameter<Number>(buffers.weight, weight_f32, column, absent, weight);
-        if constexpr (K == Kind::layer) {
-            float bias[kV];
-            load_parameter<Number>(buffers.bias, weight_f32, column, 0.0F, bias);
 #pragma unroll
-            for (int i = 0; i < kV; ++i) {
-                value[i] = (value[i] - mean) * rstd * weight[i] + bias[i];
-            }
-        } else {
-#pragma unroll
-            for (int i = 0; i < kV; ++i) {
-                value[i] = scale_rms<Number>(value[i], rstd, weight[i], problem.mode);
+        for (int i = 0; i < kV; ++i) {
+            if constexpr (K == Kind::layer) {
+                const float shifted = value[i] - centre;
+                sum[0] += shifted;
+                sum[1] += shifted * shifted;
+            } else {
+                sum[0] += value[i] * value[i];
             }
         }
-        y[v] = pack<Number>(value);
     });
-    if (live && threadIdx.x == 0) {
+    sums.ready();
+    sums.post(sum, 0);
+    sums.wait(0, 0);
+    sums.collect(sum, 0);
+    float mean = 0.0F;
+    float square = sum[kSums - 1] * part;
+    if constexpr (K == Kind::layer) {
+        const float shift = sum[0] * part;
+        mean = centre + shift;
+        square -= shift * shift;
+        square = square < 0.0F ? 0.0F : square; // NaN stays
+    }
+    const float rstd = rsqrtf(square + problem.eps);
+
+    const std::int64_t y_row = live ? buffers.y_rows.offset(row) : 0;
+    Vector* y = vectors_at<Number>(buffers.y, y_row) + share.first;
+    for_each([&](int n) {
+        float value[kV];
+        float w[kV];
+        unpack<Number>(x[n], value);
+        weight.get(n, share.first + n * stride, w);
+        if constexpr (K == Kind::layer) {
+            float b[kV];
+            bias.get(n, share.first + n * stride, b);
+#pragma unroll
+            for (int i = 0; i < kV; ++i) {
+                value[i] = (value[i] - mean) * rstd * w[i] + b[i];
+            }
+        } else {
+            scale_rms<Number>(value, rstd, w, problem.mode);
+        }
+        store(y + n * stride, pack<Number>(value), streamed);
+    });
+    if (live && share.first == 0) {
         if (K == Kind::layer && buffers.mean != nullptr) {
             buffers.mean[row] = mean;
         }
@@ -182,8 +248,9 @@ __global__ void __launch_bounds__(kScalarThreads)
             load_parameter<Number>(buffers.bias, weight_f32, i, 0.0F, bias);
             y[i] = Number::narrow((Number::widen(x[i]) - mean) * rstd * weight[0] + bias[0]);
         } else {
-            y[i] = Number::narrow(
-                scale_rms<Number>(Number::widen(x[i]), rstd, weight[0], problem.mode));
+            float value[1] = {Number::widen(x[i])};
+            scale_rms<Number>(value, rstd, weight, problem.mode);
+            y[i] = Number::narrow(value[0]);
         }
     }
     if (threadIdx.x == 0) {
