@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "digest/digest.hpp"
 
+#include "base/text.hpp"
 #include "digest/key_file.hpp"
 #include "support/catch.hpp"
 
@@ -60,6 +61,25 @@ TEST_CASE("a key file is sorted, parses back and names what differs", "[digest][
     CHECK(difference(a, b) == "- a two words\n- z 1\n+ z 2\n+ n x\\x0ay\n");
     CHECK_FALSE(KeyFile::parse("noline\n"));
     CHECK_FALSE(KeyFile::parse("a 1\na 2\n"));
+    CHECK_FALSE(KeyFile::parse("a\x01 1\n"));
+    CHECK_FALSE(KeyFile::parse(" 1\n"));
+}
+
+TEST_CASE("a control character is escaped wherever it stands in a value", "[digest]") {
+    for (const char control : {'\n', '\x1f', '\x7f', '\0'}) {
+        for (std::size_t size = 1; size < 20; ++size) {
+            for (std::size_t place = 0; place < size; ++place) {
+                std::string value(size, '~');
+                value[place] = control;
+                KeyFile key;
+                key.set("k", value);
+                CHECK(key.to_text() == "k " + escape_control(value) + "\n");
+            }
+        }
+    }
+    KeyFile high;
+    high.set("k", "caf\xc3\xa9 \xff");
+    CHECK(high.to_text() == "k caf\xc3\xa9 \xff\n");
 }
 
 } // namespace
