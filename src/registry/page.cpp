@@ -36,7 +36,7 @@ th,td{border-bottom:1px solid var(--line);padding:.3rem .6rem;text-align:left;ve
 th{color:var(--dim);font-weight:600}
 td.n{text-align:right;white-space:nowrap}
 code{font:.84rem ui-monospace,monospace;overflow-wrap:anywhere}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;margin-bottom:1rem}
 .matrix td,.matrix th{border:1px solid var(--line);text-align:center}
 .matrix th.row{text-align:left;white-space:nowrap}
 .matrix td.has{background:#e7f5ec}.matrix td.not{color:var(--line)}

@@ -339,11 +339,32 @@ def what_nothing_leads_to_is_collected():
     assert os.path.getsize(path) == 5 * PART + 12345
 
 
+def an_archive_is_taken_over_elsewhere():
+    archive = os.path.join(work, "kernels.tar")
+    registry.run("registry", "export", "--root", registry.root, "--output", archive, "--repo", "kernels/acme/parts", "--repo",
+                 "kernels/acme/jobs")
+    other = Registry(tool)
+    try:
+        told = other.run("registry", "import", "--root", other.root, archive)
+        assert told.startswith("imported 2 repositories"), told
+        assert other.fsck()["problems"] == []
+        base = other.start()
+        there = HfApi(endpoint=base, token=False)
+        for repo in ("acme/parts", "acme/jobs"):
+            assert there.repo_info(repo, repo_type="kernel", revision="v1").sha == api.repo_info(repo, repo_type="kernel", revision="v1").sha
+        path = there.hf_hub_download("acme/parts", "build/torch-cpu/data.bin", repo_type="kernel", revision="v1",
+                                     local_dir=os.path.join(work, "elsewhere"))
+        assert os.path.getsize(path) == 5 * PART + 12345
+        other.stop()
+    finally:
+        shutil.rmtree(other.dir)
+
+
 try:
     run_tests([large_objects_go_up_in_parts, stock_clients_send_parts_too, a_killed_upload_sends_only_the_parts_in_flight_again,
                unchanged_files_are_not_read_again, published_versions_stay, two_jobs_publish_to_one_version, a_renamed_repository_is_found,
                pages_are_served, tokens_are_listed_and_revoked, the_access_log_holds_no_secret, slow_headers_hold_nobody_up,
-               a_limit_is_waited_for, tls_protects_other_addresses, what_nothing_leads_to_is_collected])
+               a_limit_is_waited_for, tls_protects_other_addresses, an_archive_is_taken_over_elsewhere, what_nothing_leads_to_is_collected])
 finally:
     registry.stop()
     shutil.rmtree(work, ignore_errors=True)

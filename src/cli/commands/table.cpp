@@ -33,6 +33,8 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_registry_token_list());
     commands.push_back(make_registry_token_revoke());
     commands.push_back(make_registry_gc());
+    commands.push_back(make_registry_export());
+    commands.push_back(make_registry_import());
     commands.push_back(make_registry_fsck());
     commands.push_back(make_confine());
     return commands;
