@@ -4,6 +4,7 @@
 // fp32 throughout, one rounding at the end.
 #include "../attention_common/attention.h"
 
+#include "../attention_common/cache.h"
 #include "float16.h"
 
 #include <algorithm>
@@ -77,6 +78,65 @@ float score(const Problem& problem, float product) {
     return problem.softcap > 0.0F ? problem.softcap * std::tanh(s / problem.softcap) : s;
 }
 
+// The sum of the values that `q` sees, not yet divided.
+struct Attended {
+    Row sum{};
+    float highest = -std::numeric_limits<float>::infinity();
+    float total = 0.0F;
+};
+
+// key_at(j) and value_at(j): the element at which the row of key j begins.
+template <typename Number, typename KeyAt, typename ValueAt>
+Attended attend(const Problem& problem,
+                const Row& q,
+                const Range& keys,
+                const void* k,
+                const void* v,
+                const KeyAt& key_at,
+                const ValueAt& value_at,
+                std::vector<float>& scores) {
+    const auto dim = static_cast<std::size_t>(problem.head_dim);
+    const Strides none{};
+    Attended result;
+    Row other{};
+    scores.clear();
+    for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+        load_row<Number>(k, key_at(key), none, 0, problem.head_dim, other);
+        scores.push_back(score(problem, dot(q, other, dim)));
+        result.highest = std::max(result.highest, scores.back());
+    }
+    for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+        const float p =
+            std::exp(scores[static_cast<std::size_t>(key - keys.begin)] - result.highest);
+        result.total += p;
+        load_row<Number>(v, value_at(key), none, 0, problem.head_dim, other);
+        add_scaled(result.sum, p, other, dim);
+    }
+    return result;
+}
+
+// Writes the result of one query, and its log-sum-exp.
+template <typename Number, typename AnyBuffers>
+void store_attended(const Problem& problem,
+                    const AnyBuffers& b,
+                    const Sequence& sequence,
+                    std::int64_t head,
+                    std::int64_t row,
+                    const Range& keys,
+                    const Attended& attended) {
+    const bool sees_a_key = keys.begin < keys.end;
+    store_row<Number>(b.out,
+                      queries_at(sequence, b.out_strides, head),
+                      b.out_strides,
+                      row,
+                      problem.head_dim,
+                      attended.sum,
+                      sees_a_key ? 1.0F / attended.total : 0.0F);
+    b.lse[statistics_at(sequence, head) + row] = sees_a_key
+                                                     ? attended.highest + std::log(attended.total)
+                                                     : -std::numeric_limits<float>::infinity();
+}
+
 template <typename Number>
 void forward_query(const Problem& problem,
                    const Buffers& b,
@@ -88,38 +148,72 @@ void forward_query(const Problem& problem,
     const std::int64_t k_first = keys_at(sequence, b.k_strides, head_kv);
     const std::int64_t v_first = keys_at(sequence, b.v_strides, head_kv);
     const Range keys = visible_keys(problem, sequence, row);
-    const auto dim = static_cast<std::size_t>(problem.head_dim);
-
     Row q{};
-    Row other{};
     load_row<Number>(
         b.q, queries_at(sequence, b.q_strides, head), b.q_strides, row, problem.head_dim, q);
-    scores.clear();
-    float highest = -std::numeric_limits<float>::infinity();
-    for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-        load_row<Number>(b.k, k_first, b.k_strides, key, problem.head_dim, other);
-        scores.push_back(score(problem, dot(q, other, dim)));
-        highest = std::max(highest, scores.back());
-    }
+    const Attended attended = attend<Number>(
+        problem,
+        q,
+        keys,
+        b.k,
+        b.v,
+        [&](std::int64_t key) { return k_first + key * b.k_strides.row; },
+        [&](std::int64_t key) { return v_first + key * b.v_strides.row; },
+        scores);
+    store_attended<Number>(problem, b, sequence, head, row, keys, attended);
+}
 
-    Row sum{};
-    float total = 0.0F;
-    for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-        const float p = std::exp(scores[static_cast<std::size_t>(key - keys.begin)] - highest);
-        total += p;
-        load_row<Number>(b.v, v_first, b.v_strides, key, problem.head_dim, other);
-        add_scaled(sum, p, other, dim);
+template <typename Number>
+void cache_query(const Problem& problem,
+                 const CacheBuffers& b,
+                 std::int64_t batch,
+                 std::int64_t head,
+                 std::int64_t row,
+                 std::vector<float>& scores) {
+    const Sequence sequence = cache_sequence(problem, b.cache, batch);
+    const std::int64_t head_kv = head / (problem.heads / problem.heads_kv);
+    const std::int64_t first = cache_first(b.cache, batch);
+    const Range keys = visible_keys(problem, sequence, row);
+    Row q{};
+    load_row<Number>(
+        b.q, queries_at(sequence, b.q_strides, head), b.q_strides, row, problem.head_dim, q);
+    const Attended attended = attend<Number>(
+        problem,
+        q,
+        keys,
+        b.k,
+        b.v,
+        [&](std::int64_t key) {
+            return cache_at(b.cache, b.k_strides, batch, head_kv, first + key);
+        },
+        [&](std::int64_t key) {
+            return cache_at(b.cache, b.v_strides, batch, head_kv, first + key);
+        },
+        scores);
+    store_attended<Number>(problem, b, sequence, head, row, keys, attended);
+}
+
+// Copies one row of a new tensor behind the rows of the cache that are in use.
+template <typename Number>
+void append_row(const Problem& problem,
+                const AppendBuffers& b,
+                std::int64_t batch,
+                std::int64_t head,
+                std::int64_t row) {
+    using Storage = typename Number::Storage;
+    const std::int64_t at = b.cache.lengths[batch] + row;
+    if (at < 0 || at >= problem.max_seqlen_k) {
+        return;
     }
-    const bool sees_a_key = keys.begin < keys.end;
-    store_row<Number>(b.out,
-                      queries_at(sequence, b.out_strides, head),
-                      b.out_strides,
-                      row,
-                      problem.head_dim,
-                      sum,
-                      sees_a_key ? 1.0F / total : 0.0F);
-    b.lse[statistics_at(sequence, head) + row] =
-        sees_a_key ? highest + std::log(total) : -std::numeric_limits<float>::infinity();
+    const auto copy = [&](const void* from, const Strides& old, void* to, const Strides& place) {
+        const auto* source =
+            static_cast<const Storage*>(from) + batch * old.batch + row * old.row + head * old.head;
+        std::copy_n(source,
+                    problem.head_dim,
+                    static_cast<Storage*>(to) + cache_at(b.cache, place, batch, head, at));
+    };
+    copy(b.k_new, b.k_new_strides, b.k, b.k_strides);
+    copy(b.v_new, b.v_new_strides, b.v, b.v_strides);
 }
 
 // p_ij and ds_ij of the formulas in attention.h.
@@ -271,6 +365,32 @@ void forward_cpu(const Problem& problem,
                 forward_query<decltype(number)>(
                     problem, buffers, sequence, item.head, item.row, scores);
             }
+        }
+    });
+}
+
+void cache_forward_cpu(const Problem& problem,
+                       const CacheBuffers& buffers,
+                       std::int64_t begin,
+                       std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        std::vector<float> scores;
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Item item = split(i, problem.heads, problem.max_seqlen_q);
+            cache_query<decltype(number)>(
+                problem, buffers, item.batch, item.head, item.row, scores);
+        }
+    });
+}
+
+void cache_append_cpu(const Problem& problem,
+                      const AppendBuffers& buffers,
+                      std::int64_t begin,
+                      std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Item item = split(i, problem.heads_kv, buffers.rows);
+            append_row<decltype(number)>(problem, buffers, item.batch, item.head, item.row);
         }
     });
 }

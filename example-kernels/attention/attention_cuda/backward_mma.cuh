@@ -126,6 +126,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
                                           sequence.q_length,
                                           head_dim,
                                           vectors);
+    commit_copies(); // also if there is no key: the tile is written again below
     float grad_q[kHeadDim / 8][4] = {};
     for (std::int64_t key = keys_begin; key < keys_end; key += kStep) {
         load_tile<Number, kStep, kHeadDim>(
@@ -235,6 +236,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
                                            head_dim,
                                            vectors);
     }
+    commit_copies(); // also if there is no query: the tile is written again below
     float grad_k[kGradK ? kHeadDim / 8 : 1][4] = {};
     float grad_v[kGradV ? kHeadDim / 8 : 1][4] = {};
     for (std::int64_t head = head_kv * group; head < (head_kv + 1) * group; ++head) {

@@ -92,31 +92,33 @@ struct HopperShared {
     static constexpr int kStepBytes = Tiling::keys * Tiling::head_dim * 2;
     std::uint32_t base; // a multiple of 1024
 
-    __device__ std::uint32_t q() const { return base; }
+    __device__ std::uint32_t q(int stage) const { return base + stage * kQueryBytes; }
 
-    __device__ std::uint32_t k(int stage) const { return base + kQueryBytes + stage * kStepBytes; }
+    __device__ std::uint32_t k(int stage) const {
+        return base + Tiling::query_tiles * kQueryBytes + stage * kStepBytes;
+    }
 
     __device__ std::uint32_t v(int stage) const { return k(2 + stage); }
 
     __device__ std::uint32_t barrier(int i) const { return k(4) + i * 8; }
 
-    __device__ std::uint32_t q_full() const { return barrier(0); }
+    __device__ std::uint32_t q_full(int stage) const { return barrier(stage); }
 
-    __device__ std::uint32_t q_empty() const { return barrier(1); }
+    __device__ std::uint32_t q_empty(int stage) const { return barrier(2 + stage); }
 
-    __device__ std::uint32_t k_full(int stage) const { return barrier(2 + stage); }
+    __device__ std::uint32_t k_full(int stage) const { return barrier(4 + stage); }
 
-    __device__ std::uint32_t k_empty(int stage) const { return barrier(4 + stage); }
+    __device__ std::uint32_t k_empty(int stage) const { return barrier(6 + stage); }
 
-    __device__ std::uint32_t v_full(int stage) const { return barrier(6 + stage); }
+    __device__ std::uint32_t v_full(int stage) const { return barrier(8 + stage); }
 
-    __device__ std::uint32_t v_empty(int stage) const { return barrier(8 + stage); }
+    __device__ std::uint32_t v_empty(int stage) const { return barrier(10 + stage); }
 
-    __device__ std::uint32_t tile_full(int slot) const { return barrier(10 + slot); }
+    __device__ std::uint32_t tile_full(int slot) const { return barrier(12 + slot); }
 
-    __device__ std::uint32_t tile_empty(int slot) const { return barrier(12 + slot); }
+    __device__ std::uint32_t tile_empty(int slot) const { return barrier(14 + slot); }
 
-    __device__ std::uint32_t tile(int slot) const { return barrier(14) + slot * 4; }
+    __device__ std::uint32_t tile(int slot) const { return barrier(16) + slot * 4; }
 };
 
 // The parity of the n-th use of a ring of two.
@@ -184,12 +186,13 @@ __device__ __forceinline__ void produce(const HopperMaps& maps,
         };
         if (any) {
             keys(work.step_end - 1, uses);
-            if (tiles > 0) {
-                barrier_wait(shared.q_empty(), (tiles - 1) & 1);
+            const int stage = tiles % Tiling::query_tiles;
+            if (tiles >= Tiling::query_tiles) {
+                barrier_wait(shared.q_empty(stage), (tiles / Tiling::query_tiles & 1) ^ 1);
             }
-            copy_rows<Tiling::queries, kDim>(shared.q(),
+            copy_rows<Tiling::queries, kDim>(shared.q(stage),
                                              maps.q,
-                                             shared.q_full(),
+                                             shared.q_full(stage),
                                              work.q_first + work.first_query,
                                              work.head,
                                              batch);
@@ -453,7 +456,6 @@ __device__ __forceinline__ void consume(const Problem& problem,
     const bool capped = problem.softcap > 0.0F;
     const float to_log2 = (capped ? problem.softcap : problem.scale) * kLog2E;
     const float to_tanh = capped ? problem.scale / problem.softcap : 0.0F;
-    const std::uint32_t q = shared.q() + group * 64 * kPanelRowBytes;
     const int my_turn = 2 + group;
     const int next_turn = 2 + (group + 1) % Tiling::groups;
     const auto release = [&](std::uint32_t barrier) {
@@ -523,7 +525,9 @@ __device__ __forceinline__ void consume(const Problem& problem,
         };
 
         int step = work.step_end - 1;
-        barrier_wait(shared.q_full(), tiles & 1);
+        const int q_stage = tiles % Tiling::query_tiles;
+        const std::uint32_t q = shared.q(q_stage) + group * 64 * kPanelRowBytes;
+        barrier_wait(shared.q_full(q_stage), tiles / Tiling::query_tiles & 1);
         barrier_wait(shared.k_full(uses & 1), ring_parity(uses));
         issue_scores<Number, Tiling>(s, q, shared.k(uses & 1));
         product_wait<0>();
@@ -567,7 +571,7 @@ __device__ __forceinline__ void consume(const Problem& problem,
             add = true;
             uses = next;
         }
-        release(shared.q_empty());
+        release(shared.q_empty(q_stage));
         barrier_wait(shared.v_full(uses & 1), ring_parity(uses));
         issue_values<Number, Tiling>(o, p, shared.v(uses & 1), add);
         product_wait<0>();
@@ -592,9 +596,9 @@ __global__ void __launch_bounds__(Tiling::threads, 1)
     constexpr int kConsumers = Tiling::groups * 128;
     constexpr int kConsumerWarps = Tiling::groups * 4;
     if (threadIdx.x == kConsumers) {
-        barrier_init(shared.q_full(), 1);
-        barrier_init(shared.q_empty(), kConsumerWarps);
         for (int i = 0; i < 2; ++i) {
+            barrier_init(shared.q_full(i), 1);
+            barrier_init(shared.q_empty(i), kConsumerWarps);
             barrier_init(shared.k_full(i), 1);
             barrier_init(shared.k_empty(i), kConsumerWarps);
             barrier_init(shared.v_full(i), 1);

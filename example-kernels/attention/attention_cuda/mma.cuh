@@ -23,6 +23,8 @@ struct Float16 {
         return *reinterpret_cast<const std::uint32_t*>(&pair);
     }
 
+    static __device__ __forceinline__ Storage narrow(float value) { return __float2half_rn(value); }
+
     static __device__ __forceinline__ Storage zero() { return __float2half_rn(0.0F); }
 
     static __device__ __forceinline__ void
@@ -40,6 +42,10 @@ struct BFloat16 {
     static __device__ __forceinline__ std::uint32_t pack(float low, float high) {
         const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
         return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+
+    static __device__ __forceinline__ Storage narrow(float value) {
+        return __float2bfloat16_rn(value);
     }
 
     static __device__ __forceinline__ Storage zero() { return __float2bfloat16_rn(0.0F); }
@@ -75,6 +81,14 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], 
 // 16 bytes from global to shared memory without a register; writes zeros if !valid.
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+
+// The same for data that is read once, from end to end.
+__device__ __forceinline__ void copy_async_stream(void* shared, const void* global, bool valid) {
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;"
                  :
                  : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
                  : "memory");

@@ -32,7 +32,8 @@ template <int kDim,
           int kGroups,
           int kProducerRegisters,
           int kConsumerRegisters,
-          bool kTurns>
+          bool kTurns,
+          int kQueryTiles>
 struct HopperTile {
     static constexpr int head_dim = kDim;
     static constexpr int keys = kKeysPerStep;
@@ -45,14 +46,18 @@ struct HopperTile {
     // The warpgroups take turns at the tensor cores, so that the softmax of one runs beside the
     // products of another. The products of the widest heads take longer than the softmax anyway.
     static constexpr bool turns = kTurns;
+    // In flight: with two, the queries of the next tile come while the last steps are computed.
+    static constexpr int query_tiles = kQueryTiles;
     // The queries, two steps of keys and of values, barriers; all of it aligned to 1024 bytes.
-    static constexpr int shared_bytes = (queries + 4 * keys) * head_dim * 2 + 128 + 1024;
+    static constexpr int shared_bytes =
+        (query_tiles * queries + 4 * keys) * head_dim * 2 + 192 + 1024;
     static_assert(shared_bytes <= 227 * 1024);
 };
 
-using HopperTile64 = HopperTile<64, 128, 3, 32, 160, true>;
-using HopperTile128 = HopperTile<128, 128, 2, 40, 232, true>;
-using HopperTile256 = HopperTile<256, 80, 2, 40, 232, false>;
+using HopperTile64 = HopperTile<64, 128, 3, 32, 160, true, 2>;
+using HopperTile64Short = HopperTile<64, 128, 2, 40, 232, false, 2>;
+using HopperTile128 = HopperTile<128, 128, 2, 40, 232, true, 2>;
+using HopperTile256 = HopperTile<256, 80, 2, 40, 232, false, 1>;
 
 // Backward. A block holds kQueries queries (of grad_q) or kKeys keys (of grad_k, grad_v) and steps
 // over the others.

@@ -100,3 +100,47 @@ def table(kernel, timer):
                         "backward_us": round(backward * 1e6, 1),
                         "backward_TFLOPs": round(2.5 * flop / backward / 1e12, 2),
                     }
+    if cuda:
+        yield from cache_table(kernel, timer)
+
+
+def cache_table(kernel, timer):
+    """One query a sequence over a cache, 32 heads on 8 of d 128. The limit is a copy of as many
+    bytes as keys and values have: each is read once."""
+    dtype = torch.bfloat16
+    for batch, seqlen in ((16, 32768), (4, 131072), (16, 4096), (1, 1024)):
+        caches = [
+            [torch.randn(batch, seqlen, 8, 128, dtype=dtype, device=timer.device) for _ in "kv"]
+            for _ in range(max(4, timer.sets(4 * batch * seqlen * 8 * 128)))
+        ]
+        q = torch.randn(batch, 1, 32, 128, dtype=dtype, device=timer.device)
+        lengths = torch.full((batch,), seqlen, dtype=torch.int32, device=timer.device)
+        moved = 4 * batch * seqlen * 8 * 128
+        calls = [
+            lambda k=k, v=v: kernel.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths)
+            for k, v in caches
+        ]
+        theirs = timer.seconds(
+            [
+                lambda k=k, v=v: F.scaled_dot_product_attention(
+                    q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), enable_gqa=True
+                )
+                for k, v in caches
+            ]
+        )
+        more = {"torch_sdpa_GBps": round(moved / theirs / 1e9, 1)}
+        yield timer.row(f"cache-{batch}x{seqlen}-bfloat16", calls, moved, **more)
+        page = 16
+        table = torch.randperm(batch * seqlen // page, device=timer.device).to(torch.int32)
+        table = table.view(batch, -1)
+        calls = [
+            lambda k=k, v=v: kernel.flash_attn_with_kvcache(
+                q,
+                k.view(-1, page, 8, 128),
+                v.view(-1, page, 8, 128),
+                cache_seqlens=lengths,
+                block_table=table,
+            )
+            for k, v in caches
+        ]
+        yield timer.row(f"cache-{batch}x{seqlen}-pages-of-{page}-bfloat16", calls, moved)

@@ -4,62 +4,14 @@
 #include "torch_binding.h"
 
 #include "../attention_common/attention.h"
+#include "arguments.h"
 #include "registration.h"
 
-#include <sstream>
-#include <stdexcept>
-#include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
-#include <torch/headeronly/core/ScalarType.h>
-#include <vector>
 
-using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
-using OptionalTensor = std::optional<Tensor>;
+using namespace attention_binding;
 
 namespace {
-
-template <typename... Parts>
-[[noreturn]] void fail(const Parts&... parts) {
-    std::ostringstream text;
-    (text << ... << parts);
-    throw std::runtime_error(text.str());
-}
-
-attention::DType dtype_of(const Tensor& tensor, const char* name) {
-    switch (tensor.scalar_type()) {
-    case ScalarType::Float:
-        return attention::DType::f32;
-    case ScalarType::Half:
-        return attention::DType::f16;
-    case ScalarType::BFloat16:
-        return attention::DType::bf16;
-    default:
-        fail(name,
-             ": expected float32, float16 or bfloat16, got ",
-             torch::headeronly::toString(tensor.scalar_type()));
-    }
-}
-
-void require_device(const Tensor& tensor, const char* name, const Tensor& q) {
-    if (!(tensor.device() == q.device())) {
-        fail(name, ": must be on the device of q");
-    }
-}
-
-// The dimensions count from the end: row -3, head -2, head_dim -1.
-attention::Strides strides_of(const Tensor& tensor, const char* name) {
-    const std::int64_t dims = tensor.dim();
-    bool empty = false;
-    for (std::int64_t d = 0; d < dims; ++d) {
-        empty = empty || tensor.size(d) == 0;
-    }
-    if (!empty && tensor.size(dims - 1) > 1 && tensor.stride(dims - 1) != 1) {
-        fail(name, ": the last dimension must be contiguous");
-    }
-    return {dims == 4 ? tensor.stride(0) : 0, tensor.stride(dims - 3), tensor.stride(dims - 2)};
-}
 
 void check_offsets(const Tensor& offsets,
                    const char* name,
@@ -200,11 +152,6 @@ attention::Offsets offsets_of(const Arguments& a) {
     return {data(a.cu_seqlens_q), data(a.cu_seqlens_k)};
 }
 
-std::vector<std::int64_t> sizes_of(const Tensor& tensor) {
-    const auto sizes = tensor.sizes();
-    return {sizes.begin(), sizes.end()};
-}
-
 // The shape of the log-sum-exp.
 std::vector<std::int64_t> statistic_sizes(const attention::Problem& problem, bool packed) {
     return packed ? std::vector<std::int64_t>{problem.heads, problem.total_q}
@@ -212,18 +159,6 @@ std::vector<std::int64_t> statistic_sizes(const attention::Problem& problem, boo
 }
 
 #if defined(CUDA_KERNEL)
-
-// Runs `enqueue(stream)` on the device and the current stream of `tensor`.
-template <typename Enqueue>
-void on_current_stream(const Tensor& tensor, const Enqueue& enqueue) {
-    const auto device = tensor.get_device_index();
-    const torch::stable::accelerator::DeviceGuard guard(device);
-    void* stream = nullptr;
-    TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device, &stream));
-    if (const char* error = enqueue(stream)) {
-        fail("CUDA launch failed: ", error);
-    }
-}
 
 void forward(const attention::Problem& problem,
              const attention::Buffers& buffers,
@@ -422,6 +357,12 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
             " Tensor lse, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q,"
             " SymInt max_seqlen_k, float softmax_scale, bool causal, int window_left,"
             " int window_right, float softcap) -> (Tensor, Tensor, Tensor)");
+    ops.def("cache_forward(Tensor q, Tensor k_cache, Tensor v_cache, Tensor? cache_seqlens,"
+            " Tensor? cache_batch_idx, Tensor? cache_leftpad, Tensor? block_table, SymInt appended,"
+            " float softmax_scale, bool causal, int window_left, int window_right, float softcap,"
+            " int num_splits) -> (Tensor, Tensor)");
+    ops.def("cache_append(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v,"
+            " Tensor cache_seqlens, Tensor? cache_batch_idx, Tensor? block_table) -> ()");
 }
 
 #if defined(CUDA_KERNEL)
@@ -431,6 +372,8 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
 #endif
     ops.impl("attention_forward", TORCH_BOX(&attention_forward));
     ops.impl("attention_backward", TORCH_BOX(&attention_backward));
+    ops.impl("cache_forward", TORCH_BOX(&cache_forward));
+    ops.impl("cache_append", TORCH_BOX(&cache_append));
 }
 
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

@@ -39,3 +39,31 @@ attention_backward(const torch::stable::Tensor& grad_out,
                    int64_t window_left,
                    int64_t window_right,
                    double softcap);
+
+// -> out, lse. Attention of q [batch, seqlen_q, heads, head_dim] over a cache [batch of the cache,
+// rows, heads_kv, head_dim], or [pages, page size, heads_kv, head_dim] with block_table; every
+// length in cache_seqlens counts `appended` rows more.
+std::tuple<torch::stable::Tensor, torch::stable::Tensor>
+cache_forward(const torch::stable::Tensor& q,
+              const torch::stable::Tensor& k_cache,
+              const torch::stable::Tensor& v_cache,
+              const std::optional<torch::stable::Tensor>& cache_seqlens,
+              const std::optional<torch::stable::Tensor>& cache_batch_idx,
+              const std::optional<torch::stable::Tensor>& cache_leftpad,
+              const std::optional<torch::stable::Tensor>& block_table,
+              int64_t appended,
+              double softmax_scale,
+              bool causal,
+              int64_t window_left,
+              int64_t window_right,
+              double softcap,
+              int64_t num_splits);
+
+// Writes k and v [batch, rows, heads_kv, head_dim] behind the cache_seqlens rows in use.
+void cache_append(torch::stable::Tensor k_cache,
+                  torch::stable::Tensor v_cache,
+                  const torch::stable::Tensor& k,
+                  const torch::stable::Tensor& v,
+                  const torch::stable::Tensor& cache_seqlens,
+                  const std::optional<torch::stable::Tensor>& cache_batch_idx,
+                  const std::optional<torch::stable::Tensor>& block_table);

@@ -35,6 +35,17 @@ def _(grad_out, q, k, v, out, lse, *rest):
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
 
 
+@torch.library.register_fake(add_op_namespace_prefix("cache_forward"))
+def _(q, *rest):
+    batch, rows, heads, _ = q.shape
+    return q.new_empty(q.shape), q.new_empty((batch, heads, rows), dtype=torch.float32)
+
+
+@torch.library.register_fake(add_op_namespace_prefix("cache_append"))
+def _(k_cache, v_cache, k, v, cache_seqlens, cache_batch_idx, block_table):
+    pass
+
+
 def _setup_context(ctx, inputs, output):
     q, k, v, cu_seqlens_q, cu_seqlens_k, *ctx.rest = inputs
     out, lse = output
