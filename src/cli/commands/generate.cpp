@@ -167,7 +167,8 @@ private:
                                store,
                                {.fs = services.fs,
                                 .processes = services.processes,
-                                .environment = services.environment},
+                                .environment = services.environment,
+                                .clock = services.clock},
                                fetch,
                                {.level = sandbox::Level::namespaces, .tools = tools});
         progress.clear();
