@@ -18,14 +18,23 @@ enum class Function : std::uint8_t {
     gelu_fast,
     gelu_new,
     gelu_quick,
-    fatrelu
+    fatrelu,
+    relu2,
+    swiglu_oai
 };
 
 // How one row of the input becomes one row of the output; `cols` is the width of the output.
 //   unary       out = act(x)        the whole tensor is one row: rows is 1
 //   gate_first  out = act(a) * b    an input row is a, then b: 2 * cols elements
 //   gate_last   out = a * act(b)    the same
-enum class Form : std::uint8_t { unary, gate_first, gate_last };
+//   interleaved out = f(a, b)       an input row is a0, b0, a1, b1, ...
+enum class Form : std::uint8_t { unary, gate_first, gate_last, interleaved };
+
+// What some functions take beside their operands.
+struct Scalars {
+    float first;  // fatrelu: the threshold; swiglu_oai: alpha
+    float second; // swiglu_oai: the limit
+};
 
 struct Shape {
     std::int64_t rows;
@@ -36,7 +45,7 @@ struct Activation {
     Function function;
     Form form;
     DType dtype;
-    float threshold; // fatrelu only
+    Scalars scalars;
 };
 
 struct ForwardBuffers {
@@ -63,6 +72,16 @@ void backward_cpu(const Activation& activation,
                   std::int64_t begin,
                   std::int64_t end);
 
+// silu(a) * b as silu_and_mul rounds it, times 1 / scale, as 8-bit floats (e4m3, saturated at 448).
+struct QuantBuffers {
+    void* out;          // rows x cols bytes
+    const void* x;      // rows x 2 * cols
+    const float* scale; // one value
+};
+
+void silu_and_mul_fp8_cpu(
+    DType dtype, const QuantBuffers& buffers, Shape shape, std::int64_t begin, std::int64_t end);
+
 // CUDA: enqueues on `stream` (a cudaStream_t) of the current device. Returns nullptr, or the
 // text of the launch error.
 const char* forward_cuda(const Activation& activation,
@@ -73,5 +92,8 @@ const char* backward_cuda(const Activation& activation,
                           const BackwardBuffers& buffers,
                           Shape shape,
                           void* stream);
+
+const char*
+silu_and_mul_fp8_cuda(DType dtype, const QuantBuffers& buffers, Shape shape, void* stream);
 
 } // namespace activation

@@ -53,7 +53,7 @@ ACTIVATION_INLINE float stepwise_gelu(float x, const Tanh& tanh) {
 }
 
 template <Function F, typename Number>
-ACTIVATION_INLINE float apply(float x, [[maybe_unused]] float threshold) {
+ACTIVATION_INLINE float apply(float x, [[maybe_unused]] Scalars scalars) {
     if constexpr (F == Function::silu) {
         return x / (1.0f + expf(-x));
     } else if constexpr (F == Function::gelu) {
@@ -65,14 +65,16 @@ ACTIVATION_INLINE float apply(float x, [[maybe_unused]] float threshold) {
         return stepwise_gelu<F, Number>(x, [](float inner) { return tanhf(inner); });
     } else if constexpr (F == Function::gelu_quick) {
         return x / (1.0f + expf(-kQuick * x));
+    } else if constexpr (F == Function::relu2) {
+        return x <= 0.0f ? 0.0f : x * x;
     } else {
         static_assert(F == Function::fatrelu);
-        return x <= threshold ? 0.0f : x; // a NaN passes through, as in torch's threshold
+        return x <= scalars.first ? 0.0f : x; // a NaN passes through, as in torch's threshold
     }
 }
 
 template <Function F>
-ACTIVATION_INLINE float derivative(float x, [[maybe_unused]] float threshold) {
+ACTIVATION_INLINE float derivative(float x, [[maybe_unused]] Scalars scalars) {
     if constexpr (F == Function::silu) {
         return swish_derivative(x, 1.0f);
     } else if constexpr (F == Function::gelu) {
@@ -90,10 +92,28 @@ ACTIVATION_INLINE float derivative(float x, [[maybe_unused]] float threshold) {
         return 0.5f * (1.0f + t) + tail;
     } else if constexpr (F == Function::gelu_quick) {
         return swish_derivative(x, kQuick);
+    } else if constexpr (F == Function::relu2) {
+        return x <= 0.0f ? 0.0f : 2.0f * x;
     } else {
         static_assert(F == Function::fatrelu);
-        return x <= threshold ? 0.0f : 1.0f;
+        return x <= scalars.first ? 0.0f : 1.0f;
     }
+}
+
+// The clamped SwiGLU: g = min(a, limit), u = clamp(b, -limit, limit);
+// (u + 1) * g * sigmoid(alpha * g). A NaN passes through.
+ACTIVATION_INLINE float clamp_above(float v, float limit) {
+    return v > limit ? limit : v;
+}
+
+ACTIVATION_INLINE float clamp_both(float v, float limit) {
+    return v < -limit ? -limit : clamp_above(v, limit);
+}
+
+ACTIVATION_INLINE float swiglu_oai(float a, float b, Scalars scalars) {
+    const float g = clamp_above(a, scalars.second);
+    const float u = clamp_both(b, scalars.second);
+    return (u + 1.0f) * (g / (1.0f + expf(-scalars.first * g)));
 }
 
 struct Gradients {
@@ -104,25 +124,34 @@ struct Gradients {
 // One output element. `b` is ignored by the unary form. The activation is rounded to the
 // element type before the product, as two separate PyTorch operators would do.
 template <Function F, Form M, typename Number>
-ACTIVATION_INLINE float forward_element(float a, [[maybe_unused]] float b, float threshold) {
-    if constexpr (M == Form::unary) {
-        return apply<F, Number>(a, threshold);
+ACTIVATION_INLINE float forward_element(float a, [[maybe_unused]] float b, Scalars scalars) {
+    if constexpr (F == Function::swiglu_oai) {
+        return swiglu_oai(a, b, scalars);
+    } else if constexpr (M == Form::unary) {
+        return apply<F, Number>(a, scalars);
     } else if constexpr (M == Form::gate_first) {
-        return Number::round(apply<F, Number>(a, threshold)) * b;
+        return Number::round(apply<F, Number>(a, scalars)) * b;
     } else {
-        return a * Number::round(apply<F, Number>(b, threshold));
+        return a * Number::round(apply<F, Number>(b, scalars));
     }
 }
 
 template <Function F, Form M, typename Number>
 ACTIVATION_INLINE Gradients
-backward_element(float grad, float a, [[maybe_unused]] float b, float threshold) {
-    if constexpr (M == Form::unary) {
-        return {grad * derivative<F>(a, threshold), 0.0f};
+backward_element(float grad, float a, [[maybe_unused]] float b, Scalars scalars) {
+    if constexpr (F == Function::swiglu_oai) {
+        const float g = clamp_above(a, scalars.second);
+        const float u = clamp_both(b, scalars.second);
+        const float inside_a = a > scalars.second ? 0.0f : 1.0f;
+        const float inside_b = b > scalars.second || b < -scalars.second ? 0.0f : 1.0f;
+        return {grad * (u + 1.0f) * swish_derivative(g, scalars.first) * inside_a,
+                grad * (g / (1.0f + expf(-scalars.first * g))) * inside_b};
+    } else if constexpr (M == Form::unary) {
+        return {grad * derivative<F>(a, scalars), 0.0f};
     } else if constexpr (M == Form::gate_first) {
-        return {grad * b * derivative<F>(a, threshold), grad * apply<F, Number>(a, threshold)};
+        return {grad * b * derivative<F>(a, scalars), grad * apply<F, Number>(a, scalars)};
     } else {
-        return {grad * apply<F, Number>(b, threshold), grad * a * derivative<F>(b, threshold)};
+        return {grad * apply<F, Number>(b, scalars), grad * a * derivative<F>(b, scalars)};
     }
 }
 
@@ -152,6 +181,10 @@ void visit(const Activation& activation, const Visitor& visitor) {
         return visitor.template run<Function::gelu_tanh, Form::unary>();
     case Function::fatrelu:
         return visitor.template run<Function::fatrelu, Form::gate_first>();
+    case Function::relu2:
+        return visitor.template run<Function::relu2, Form::unary>();
+    case Function::swiglu_oai:
+        return visitor.template run<Function::swiglu_oai, Form::interleaved>();
     case Function::gelu_fast:
         return visitor.template run<Function::gelu_fast, Form::unary>();
     case Function::gelu_new:

@@ -24,12 +24,36 @@ void for_each_row_piece(Shape shape, std::int64_t begin, std::int64_t end, const
     }
 }
 
+// Where the operands of output column i lie in the two parts of an input row.
+struct Operand {
+    std::int64_t a;
+    std::int64_t b;
+};
+
+template <Form M>
+Operand operand(std::int64_t i) {
+    return M == Form::interleaved ? Operand{2 * i, 2 * i} : Operand{i, i};
+}
+
+// Where the second part begins.
+template <Form M>
+std::int64_t second_operand(Shape shape) {
+    switch (M) {
+    case Form::unary:
+        return 0;
+    case Form::interleaved:
+        return 1;
+    default:
+        return shape.cols;
+    }
+}
+
 template <typename Number>
 struct ForwardVisitor {
     using Storage = typename Number::Storage;
     ForwardBuffers buffers;
     Shape shape;
-    float threshold;
+    Scalars scalars;
     std::int64_t begin, end;
 
     template <Function F, Form M>
@@ -40,10 +64,11 @@ struct ForwardVisitor {
                 Storage* out = static_cast<Storage*>(buffers.out) + row * shape.cols;
                 const Storage* a =
                     static_cast<const Storage*>(buffers.x) + row * halves * shape.cols;
-                const Storage* b = M == Form::unary ? a : a + shape.cols;
+                const Storage* b = a + second_operand<M>(shape);
                 for (std::int64_t i = from; i < to; ++i) {
+                    const Operand at = operand<M>(i);
                     out[i] = Number::narrow(forward_element<F, M, Number>(
-                        Number::widen(a[i]), Number::widen(b[i]), threshold));
+                        Number::widen(a[at.a]), Number::widen(b[at.b]), scalars));
                 }
             });
     }
@@ -54,7 +79,7 @@ struct BackwardVisitor {
     using Storage = typename Number::Storage;
     BackwardBuffers buffers;
     Shape shape;
-    float threshold;
+    Scalars scalars;
     std::int64_t begin, end;
 
     template <Function F, Form M>
@@ -66,17 +91,18 @@ struct BackwardVisitor {
                 const Storage* grad =
                     static_cast<const Storage*>(buffers.grad_out) + row * shape.cols;
                 const Storage* a = static_cast<const Storage*>(buffers.x) + offset;
-                const Storage* b = M == Form::unary ? a : a + shape.cols;
+                const Storage* b = a + second_operand<M>(shape);
                 Storage* grad_a = static_cast<Storage*>(buffers.grad_x) + offset;
-                Storage* grad_b = grad_a + shape.cols;
+                Storage* grad_b = grad_a + second_operand<M>(shape);
                 for (std::int64_t i = from; i < to; ++i) {
+                    const Operand at = operand<M>(i);
                     const Gradients g = backward_element<F, M, Number>(Number::widen(grad[i]),
-                                                                       Number::widen(a[i]),
-                                                                       Number::widen(b[i]),
-                                                                       threshold);
-                    grad_a[i] = Number::narrow(g.a);
+                                                                       Number::widen(a[at.a]),
+                                                                       Number::widen(b[at.b]),
+                                                                       scalars);
+                    grad_a[at.a] = Number::narrow(g.a);
                     if constexpr (M != Form::unary) {
-                        grad_b[i] = Number::narrow(g.b);
+                        grad_b[at.b] = Number::narrow(g.b);
                     }
                 }
             });
@@ -91,14 +117,11 @@ void run(const Activation& activation,
          std::int64_t end) {
     switch (activation.dtype) {
     case DType::f32:
-        return visit(activation,
-                     Visitor<Float32>{buffers, shape, activation.threshold, begin, end});
+        return visit(activation, Visitor<Float32>{buffers, shape, activation.scalars, begin, end});
     case DType::f16:
-        return visit(activation,
-                     Visitor<Float16>{buffers, shape, activation.threshold, begin, end});
+        return visit(activation, Visitor<Float16>{buffers, shape, activation.scalars, begin, end});
     case DType::bf16:
-        return visit(activation,
-                     Visitor<BFloat16>{buffers, shape, activation.threshold, begin, end});
+        return visit(activation, Visitor<BFloat16>{buffers, shape, activation.scalars, begin, end});
     }
 }
 
@@ -118,6 +141,42 @@ void backward_cpu(const Activation& activation,
                   std::int64_t begin,
                   std::int64_t end) {
     run<BackwardVisitor>(activation, buffers, shape, begin, end);
+}
+
+namespace {
+
+template <typename Number>
+void silu_and_mul_fp8(const QuantBuffers& buffers,
+                      Shape shape,
+                      std::int64_t begin,
+                      std::int64_t end) {
+    using Storage = typename Number::Storage;
+    const float inverse = 1.0f / *buffers.scale;
+    for_each_row_piece(
+        shape, begin, end, [&](std::int64_t row, std::int64_t from, std::int64_t to) {
+            auto* out = static_cast<std::uint8_t*>(buffers.out) + row * shape.cols;
+            const Storage* a = static_cast<const Storage*>(buffers.x) + row * 2 * shape.cols;
+            const Storage* b = a + shape.cols;
+            for (std::int64_t i = from; i < to; ++i) {
+                const float value = forward_element<Function::silu, Form::gate_first, Number>(
+                    Number::widen(a[i]), Number::widen(b[i]), Scalars{});
+                out[i] = to_e4m3(Number::round(value) * inverse);
+            }
+        });
+}
+
+} // namespace
+
+void silu_and_mul_fp8_cpu(
+    DType dtype, const QuantBuffers& buffers, Shape shape, std::int64_t begin, std::int64_t end) {
+    switch (dtype) {
+    case DType::f32:
+        return silu_and_mul_fp8<Float32>(buffers, shape, begin, end);
+    case DType::f16:
+        return silu_and_mul_fp8<Float16>(buffers, shape, begin, end);
+    case DType::bf16:
+        return silu_and_mul_fp8<BFloat16>(buffers, shape, begin, end);
+    }
 }
 
 } // namespace activation

@@ -85,4 +85,23 @@ struct Float16 {
     static float round(float v) { return widen(narrow(v)); }
 };
 
+// The 8-bit float e4m3 (no infinities), to nearest, ties to even, saturated at 448.
+inline std::uint8_t to_e4m3(float v) {
+    const std::uint32_t bits = to_bits(v);
+    const std::uint32_t sign = (bits >> 24) & 0x80U;
+    const std::uint32_t magnitude = bits & 0x7fffffffU;
+    if (magnitude > 0x7f800000U) {
+        return static_cast<std::uint8_t>(sign | 0x7fU);
+    }
+    if (magnitude >= 0x43e00000U) { // 448 or more
+        return static_cast<std::uint8_t>(sign | 0x7eU);
+    }
+    if (magnitude < 0x3c800000U) { // below 2^-6: let the addition round to units of 2^-9
+        const float shifted = from_bits(magnitude) + 16384.0f;
+        return static_cast<std::uint8_t>(sign | (to_bits(shifted) - 0x46800000U));
+    }
+    const std::uint32_t rounded = magnitude + 0x7ffffU + ((magnitude >> 20) & 1U);
+    return static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120U << 3)));
+}
+
 } // namespace activation

@@ -63,7 +63,7 @@ struct ForwardVisitor {
     using Storage = typename Number::Storage;
     ForwardBuffers buffers;
     Shape shape;
-    float threshold;
+    Scalars scalars;
     cudaStream_t stream;
 
     template <Function F, Form M>
@@ -79,13 +79,13 @@ struct ForwardVisitor {
             const std::int64_t packs = vector_cols / kVector;
             const LaunchGrid g = launch_grid(shape.rows, packs, kUnroll);
             forward_kernel<F, M, Number, VectorUnit<Number>, kUnroll>
-                <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, threshold, streamed);
+                <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, scalars, streamed);
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, kUnroll);
             forward_kernel<F, M, Number, ElementUnit<Number>, kUnroll>
                 <<<g.grid, g.block, 0, stream>>>(
-                    out + vector_cols, x + vector_cols, shape.rows, rest, threshold, false);
+                    out + vector_cols, x + vector_cols, shape.rows, rest, scalars, false);
         }
     }
 };
@@ -95,7 +95,7 @@ struct BackwardVisitor {
     using Storage = typename Number::Storage;
     BackwardBuffers buffers;
     Shape shape;
-    float threshold;
+    Scalars scalars;
     cudaStream_t stream;
 
     template <Function F, Form M>
@@ -110,9 +110,8 @@ struct BackwardVisitor {
         if (vector_cols != 0) {
             const std::int64_t packs = vector_cols / kVector;
             const LaunchGrid g = launch_grid(shape.rows, packs, 1);
-            backward_kernel<F, M, Number, VectorUnit<Number>, 1>
-                <<<g.grid, g.block, 0, stream>>>(
-                    grad_x, grad_out, x, shape.rows, packs, threshold, streamed);
+            backward_kernel<F, M, Number, VectorUnit<Number>, 1><<<g.grid, g.block, 0, stream>>>(
+                grad_x, grad_out, x, shape.rows, packs, scalars, streamed);
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, 1);
@@ -122,7 +121,7 @@ struct BackwardVisitor {
                                                  x + vector_cols,
                                                  shape.rows,
                                                  rest,
-                                                 threshold,
+                                                 scalars,
                                                  false);
         }
     }
@@ -136,13 +135,13 @@ const char* run(const Activation& activation, const Buffers& buffers, Shape shap
     auto* cuda_stream = static_cast<cudaStream_t>(stream);
     switch (activation.dtype) {
     case DType::f32:
-        visit(activation, Visitor<Float32>{buffers, shape, activation.threshold, cuda_stream});
+        visit(activation, Visitor<Float32>{buffers, shape, activation.scalars, cuda_stream});
         break;
     case DType::f16:
-        visit(activation, Visitor<Float16>{buffers, shape, activation.threshold, cuda_stream});
+        visit(activation, Visitor<Float16>{buffers, shape, activation.scalars, cuda_stream});
         break;
     case DType::bf16:
-        visit(activation, Visitor<BFloat16>{buffers, shape, activation.threshold, cuda_stream});
+        visit(activation, Visitor<BFloat16>{buffers, shape, activation.scalars, cuda_stream});
         break;
     }
     const cudaError_t error = cudaGetLastError();

@@ -175,6 +175,8 @@ __device__ __forceinline__ float short_apply(float x) {
         return short_gelu(x);
     } else if constexpr (F == Function::gelu_tanh) {
         return short_swish(x, 2.0f * kSqrtTwoOverPi * (x + kCubic * (x * x * x)));
+    } else if constexpr (F == Function::relu2) {
+        return apply<F, Number>(x, Scalars{});
     } else {
         static_assert(F == Function::gelu_fast || F == Function::gelu_new);
         return stepwise_gelu<F, Number>(x, [](float inner) { return short_tanh(inner); });
@@ -182,11 +184,11 @@ __device__ __forceinline__ float short_apply(float x) {
 }
 
 template <Function F, Form M, typename Number>
-__device__ __forceinline__ float device_element(float a, float b, float threshold) {
+__device__ __forceinline__ float device_element(float a, float b, Scalars scalars) {
     if constexpr (M == Form::unary && Number::kShort) {
         return short_apply<F, Number>(a);
     } else {
-        return forward_element<F, M, Number>(a, b, threshold);
+        return forward_element<F, M, Number>(a, b, scalars);
     }
 }
 
@@ -221,12 +223,59 @@ __device__ __forceinline__ void store(P* target, const P& v, bool streamed) {
     *target = v;
 }
 
+// Both operands of unit `column` of the output; interleaved ones are still mixed.
+template <Form M, typename P>
+__device__ __forceinline__ void
+load_operands(const P* a_row, const P* b_row, std::int64_t column, P& a, P& b) {
+    if constexpr (M == Form::interleaved) {
+        a = load(a_row + 2 * column);
+        b = load(a_row + 2 * column + 1);
+    } else {
+        a = load(a_row + column);
+        if constexpr (M != Form::unary) {
+            b = load(b_row + column);
+        }
+    }
+}
+
+// (a0 b0 a1 b1, a2 b2 a3 b3) to (a0 a1 a2 a3, b0 b1 b2 b3), and back.
+template <int V>
+__device__ __forceinline__ void separate(float (&a)[V], float (&b)[V]) {
+    float first[V];
+    float second[V];
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+        first[i] = 2 * i < V ? a[2 * i % V] : b[2 * i % V];
+        second[i] = 2 * i + 1 < V ? a[(2 * i + 1) % V] : b[(2 * i + 1) % V];
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+        a[i] = first[i];
+        b[i] = second[i];
+    }
+}
+
+template <int V>
+__device__ __forceinline__ void interleave(float (&a)[V], float (&b)[V]) {
+    float mixed[2 * V];
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+        mixed[2 * i] = a[i];
+        mixed[2 * i + 1] = b[i];
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+        a[i] = mixed[i];
+        b[i] = mixed[V + i];
+    }
+}
+
 template <Function F, Form M, typename Number, typename Unit, int U>
 __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
                                const typename Number::Storage* __restrict__ x,
                                std::int64_t rows,
                                std::int64_t packs,
-                               float threshold,
+                               Scalars scalars,
                                bool streamed) {
     using P = typename Unit::Packed;
     constexpr int V = Unit::kElements;
@@ -247,10 +296,7 @@ __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
         for (int u = 0; u < U; ++u) {
             const std::int64_t column = first + u * blockDim.x;
             if (column < packs) {
-                a[u] = load(a_row + column);
-                if constexpr (M != Form::unary) {
-                    b[u] = load(b_row + column);
-                }
+                load_operands<M>(a_row, b_row, column, a[u], b[u]);
             }
         }
 #pragma unroll
@@ -261,9 +307,12 @@ __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
                 float bv[V];
                 Unit::unpack(a[u], av);
                 Unit::unpack(M == Form::unary ? a[u] : b[u], bv);
+                if constexpr (M == Form::interleaved) {
+                    separate(av, bv);
+                }
 #pragma unroll
                 for (int i = 0; i < V; ++i) {
-                    av[i] = device_element<F, M, Number>(av[i], bv[i], threshold);
+                    av[i] = device_element<F, M, Number>(av[i], bv[i], scalars);
                 }
                 store(out_row + column, Unit::pack(av), streamed);
             }
@@ -277,7 +326,7 @@ __global__ void backward_kernel(typename Number::Storage* __restrict__ grad_x,
                                 const typename Number::Storage* __restrict__ x,
                                 std::int64_t rows,
                                 std::int64_t packs,
-                                float threshold,
+                                Scalars scalars,
                                 bool streamed) {
     using P = typename Unit::Packed;
     constexpr int V = Unit::kElements;
@@ -302,10 +351,7 @@ __global__ void backward_kernel(typename Number::Storage* __restrict__ grad_x,
             const std::int64_t column = first + u * blockDim.x;
             if (column < packs) {
                 grad[u] = load(grad_row + column);
-                a[u] = load(a_row + column);
-                if constexpr (M != Form::unary) {
-                    b[u] = load(b_row + column);
-                }
+                load_operands<M>(a_row, b_row, column, a[u], b[u]);
             }
         }
 #pragma unroll
@@ -318,16 +364,25 @@ __global__ void backward_kernel(typename Number::Storage* __restrict__ grad_x,
                 Unit::unpack(grad[u], gv);
                 Unit::unpack(a[u], av);
                 Unit::unpack(M == Form::unary ? a[u] : b[u], bv);
+                if constexpr (M == Form::interleaved) {
+                    separate(av, bv);
+                }
 #pragma unroll
                 for (int i = 0; i < V; ++i) {
                     const Gradients g =
-                        backward_element<F, M, Number>(gv[i], av[i], bv[i], threshold);
+                        backward_element<F, M, Number>(gv[i], av[i], bv[i], scalars);
                     av[i] = g.a;
                     bv[i] = g.b;
                 }
-                store(grad_a_row + column, Unit::pack(av), streamed);
-                if constexpr (M != Form::unary) {
-                    store(grad_b_row + column, Unit::pack(bv), streamed);
+                if constexpr (M == Form::interleaved) {
+                    interleave(av, bv);
+                    store(grad_a_row + 2 * column, Unit::pack(av), streamed);
+                    store(grad_a_row + 2 * column + 1, Unit::pack(bv), streamed);
+                } else {
+                    store(grad_a_row + column, Unit::pack(av), streamed);
+                    if constexpr (M != Form::unary) {
+                        store(grad_b_row + column, Unit::pack(bv), streamed);
+                    }
                 }
             }
         }

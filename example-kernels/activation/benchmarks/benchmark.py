@@ -104,5 +104,5 @@ def table(kernel, timer):
             ]
             grads = [torch.randn(tokens, d, dtype=dtype, device=timer.device) for _ in inputs]
             op = kernel._ops.ops.activation_backward
-            calls = [lambda g=g, x=x: op(g, x, name, 0.0) for g, x in zip(grads, inputs)]
+            calls = [lambda g=g, x=x: op(g, x, name, 0.0, 0.0) for g, x in zip(grads, inputs)]
             yield timer.row(f"{name}-backward-{tokens}x{d}-{str(dtype)[6:]}", calls, total)

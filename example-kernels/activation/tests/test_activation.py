@@ -22,6 +22,7 @@ REFERENCE = {
     * x
     * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))),
     "gelu_quick": lambda x: x * torch.sigmoid(1.702 * x),
+    "relu2": lambda x: F.relu(x).square(),
 }
 
 
@@ -34,13 +35,21 @@ def _gate_first(act):
     return lambda x: act(_halves(x)[0]) * _halves(x)[1]
 
 
+def _swigluoai(x):
+    """In fp64: the operator rounds once."""
+    gate, up = x.double()[..., ::2].clamp(max=7.0), x.double()[..., 1::2].clamp(-7.0, 7.0)
+    return ((up + 1) * (gate * torch.sigmoid(1.702 * gate))).to(x.dtype)
+
+
 GATED = {
     "silu_and_mul": _gate_first(F.silu),
     "mul_and_silu": lambda x: _halves(x)[0] * F.silu(_halves(x)[1]),
     "gelu_and_mul": _gate_first(F.gelu),
     "gelu_tanh_and_mul": _gate_first(REFERENCE["gelu_tanh"]),
     "fatrelu_and_mul": _gate_first(lambda x: F.threshold(x, 0.25, 0.0)),
+    "swigluoai_and_mul": _swigluoai,
 }
+BIT_EQUAL = [name for name in GATED if name != "swigluoai_and_mul"]
 REFERENCE.update(GATED)
 LAYERS = {
     "SiluAndMul": "silu_and_mul",
@@ -78,7 +87,11 @@ TOLERANCE = {
 
 
 def _arguments(name):
-    return (0.25,) if name == "fatrelu_and_mul" else ()
+    return {"fatrelu_and_mul": (0.25,), "swigluoai_and_mul": (1.702, 7.0)}.get(name, ())
+
+
+def _numbers(name):
+    return (*_arguments(name), 0.0, 0.0)[:2]
 
 
 def _input(name, shape, dtype, device):
@@ -113,7 +126,7 @@ def test_forward(kernel, device, name, size, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: str(d)[6:])
 @pytest.mark.parametrize("tokens", [7, 83, 2048])
-@pytest.mark.parametrize("name", GATED)
+@pytest.mark.parametrize("name", BIT_EQUAL)
 def test_gated_equals_torch_bit_for_bit(kernel, device, name, tokens, dtype):
     if device != "cuda":
         pytest.skip("the CPU's exp and erf are those of the C library, PyTorch's are its own")
@@ -158,7 +171,7 @@ def test_special_values(kernel, device, name, dtype):
     torch.testing.assert_close(out, REFERENCE[name](x), equal_nan=True, **TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.parametrize("name", [n for n in REFERENCE if n != "swigluoai_and_mul"])
 def test_infinity(kernel, device, name):
     # Stated here: PyTorch's CPU gelu gives NaN or infinity, depending on the tensor's length.
     x = torch.full((1, 2 if name in GATED else 1), float("inf"), device=device)
@@ -172,8 +185,7 @@ def test_infinity(kernel, device, name):
 @pytest.mark.parametrize("name", REFERENCE)
 def test_backward(kernel, device, name, size, dtype):
     x = _input(name, size, dtype, device).requires_grad_()
-    threshold = 0.25 if name == "fatrelu_and_mul" else 0.0
-    out = kernel.autograd.activation(x, name, threshold)
+    out = kernel.autograd.activation(x, name, *_numbers(name))
     grad = torch.randn_like(out)
     out.backward(grad)
     exact = x.detach().double().requires_grad_()
@@ -186,9 +198,34 @@ def test_backward(kernel, device, name, size, dtype):
 @pytest.mark.parametrize("name", REFERENCE)
 def test_backward_at_the_ends(kernel, device, name):
     x = torch.tensor([[-200.0, 200.0, -30.0, 30.0] * 2], device=device, requires_grad=True)
-    out = kernel.autograd.activation(x, name)
+    out = kernel.autograd.activation(x, name, *_numbers(name))
     out.backward(torch.ones_like(out))
     assert torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+def test_silu_and_mul_quant(kernel, device, size, dtype):
+    x = _input("silu_and_mul", size, dtype, device)
+    plain = kernel.silu_and_mul(_out(x, "silu_and_mul"), x)
+    scale = torch.full((1,), 0.02, device=device)  # some values saturate
+    out = torch.empty(plain.shape, dtype=torch.float8_e4m3fn, device=device)
+    assert kernel.silu_and_mul_quant(out, x, scale) is out
+    expected = (plain.float() * (1 / scale)).clamp(-448, 448).to(torch.float8_e4m3fn)
+    assert torch.equal(out.view(torch.uint8), expected.view(torch.uint8))
+
+
+def test_silu_and_mul_quant_arguments(kernel, device):
+    x, out = torch.zeros(4, 8, device=device), torch.zeros(4, 4, device=device)
+    scale = torch.ones(1, device=device)
+    with pytest.raises(RuntimeError, match="out:.*float8"):
+        kernel.silu_and_mul_quant(out, x, scale)
+    with pytest.raises(RuntimeError, match="scale:.*one element"):
+        kernel.silu_and_mul_quant(out.to(torch.float8_e4m3fn), x, torch.ones(2, device=device))
+    args = (out.to(torch.float8_e4m3fn), x, scale)
+    torch.library.opcheck(
+        kernel._ops.ops.silu_and_mul_fp8.default, args, test_utils=("test_faketensor",)
+    )
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -203,14 +240,15 @@ def test_layers(kernel, device, layer):
     assert "__init__" not in vars(type(module))
 
 
-@pytest.mark.parametrize("name", ["silu_and_mul", "gelu_new", "fatrelu_and_mul"])
+@pytest.mark.parametrize(
+    "name", ["silu_and_mul", "gelu_new", "fatrelu_and_mul", "swigluoai_and_mul", "relu2"]
+)
 def test_opcheck(kernel, device, name):
     x = _input(name, (4, 24), torch.float32, device)
-    threshold = 0.25 if name == "fatrelu_and_mul" else 0.0
     ops = kernel._ops.ops
     torch.library.opcheck(getattr(ops, name).default, (_out(x, name), x, *_arguments(name)))
     torch.library.opcheck(
-        ops.activation_forward.default, (x.requires_grad_(), name, threshold)
+        ops.activation_forward.default, (x.requires_grad_(), name, *_numbers(name))
     )
 
 
@@ -294,5 +332,5 @@ def test_small_cases_for_the_sanitizer(kernel, device, name):
     for dtype in DTYPES:
         for size in [(3, 7), (5, 136), (2, 1030)]:
             x = _input(name, size, dtype, device).requires_grad_()
-            kernel.autograd.activation(x, name).sum().backward()
+            kernel.autograd.activation(x, name, *_numbers(name)).sum().backward()
             assert x.grad.isfinite().all()

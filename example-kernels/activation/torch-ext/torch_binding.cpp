@@ -35,7 +35,7 @@ struct Row {
 };
 
 // In the order of `Op`.
-constexpr std::array<Row, 11> kOps{{
+constexpr std::array<Row, 13> kOps{{
     {"silu_and_mul", activation::Function::silu, activation::Form::gate_first},
     {"mul_and_silu", activation::Function::silu, activation::Form::gate_last},
     {"gelu_and_mul", activation::Function::gelu, activation::Form::gate_first},
@@ -47,6 +47,8 @@ constexpr std::array<Row, 11> kOps{{
     {"gelu_fast", activation::Function::gelu_fast, activation::Form::unary},
     {"gelu_new", activation::Function::gelu_new, activation::Form::unary},
     {"gelu_quick", activation::Function::gelu_quick, activation::Form::unary},
+    {"relu2", activation::Function::relu2, activation::Form::unary},
+    {"swigluoai_and_mul", activation::Function::swiglu_oai, activation::Form::interleaved},
 }};
 
 const Row& row_of(const std::string& function) {
@@ -167,6 +169,15 @@ void backward(const activation::Activation& what,
     });
 }
 
+void quantized(activation::DType dtype,
+               const activation::QuantBuffers& buffers,
+               activation::Shape shape,
+               const Tensor& input) {
+    on_current_stream(input, [&](void* stream) {
+        return activation::silu_and_mul_fp8_cuda(dtype, buffers, shape, stream);
+    });
+}
+
 #else
 
 constexpr std::int64_t kElementsPerTask = 16384;
@@ -195,11 +206,24 @@ void backward(const activation::Activation& what,
         });
 }
 
+void quantized(activation::DType dtype,
+               const activation::QuantBuffers& buffers,
+               activation::Shape shape,
+               const Tensor& /*input*/) {
+    torch::stable::parallel_for(
+        0, shape.rows * shape.cols, kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
+            activation::silu_and_mul_fp8_cpu(dtype, buffers, shape, begin, end);
+        });
+}
+
 #endif
 
-void run_out(const Row& row, Tensor& out, const Tensor& input, double threshold) {
-    const activation::Activation what{
-        row.function, row.form, dtype_of(input, "input"), static_cast<float>(threshold)};
+activation::Scalars scalars_of(double first, double second) {
+    return {static_cast<float>(first), static_cast<float>(second)};
+}
+
+void run_out(const Row& row, Tensor& out, const Tensor& input, activation::Scalars scalars) {
+    const activation::Activation what{row.function, row.form, dtype_of(input, "input"), scalars};
     require_contiguous(input, "input");
     require_like(out, "out", input);
     const std::vector<std::int64_t> sizes = output_sizes(input, row.form);
@@ -214,27 +238,63 @@ void run_out(const Row& row, Tensor& out, const Tensor& input, double threshold)
 
 template <Op op>
 void activation_out(Tensor& out, const Tensor& input) {
-    run_out(kOps[static_cast<std::size_t>(op)], out, input, 0.0);
+    run_out(kOps[static_cast<std::size_t>(op)], out, input, {});
 }
 
 void fatrelu_and_mul(Tensor& out, const Tensor& input, double threshold) {
-    run_out(kOps[static_cast<std::size_t>(Op::fatrelu_and_mul)], out, input, threshold);
+    run_out(kOps[static_cast<std::size_t>(Op::fatrelu_and_mul)],
+            out,
+            input,
+            scalars_of(threshold, 0.0));
 }
 
-Tensor activation_forward(const Tensor& input, std::string function, double threshold) {
+void swigluoai_and_mul(Tensor& out, const Tensor& input, double alpha, double limit) {
+    run_out(kOps[static_cast<std::size_t>(Op::swigluoai_and_mul)],
+            out,
+            input,
+            scalars_of(alpha, limit));
+}
+
+void silu_and_mul_fp8(Tensor& out, const Tensor& input, const Tensor& scale) {
+    const activation::DType dtype = dtype_of(input, "input");
+    require_contiguous(input, "input");
+    if (!(out.device() == input.device()) || !(scale.device() == input.device())) {
+        fail("out, scale: must be on the device of input");
+    }
+    if (out.scalar_type() != ScalarType::Float8_e4m3fn) {
+        fail("out: must be float8_e4m3fn, got ", torch::headeronly::toString(out.scalar_type()));
+    }
+    require_contiguous(out, "out");
+    const std::vector<std::int64_t> sizes = output_sizes(input, activation::Form::gate_first);
+    require_sizes(out, "out", sizes);
+    if (scale.scalar_type() != ScalarType::Float || scale.numel() != 1) {
+        fail("scale: expected a float32 tensor of one element");
+    }
+    const activation::Shape shape = shape_of(sizes, activation::Form::gate_first);
+    if (shape.cols == 0) {
+        return;
+    }
+    const activation::QuantBuffers buffers{out.mutable_data_ptr(),
+                                           input.const_data_ptr(),
+                                           static_cast<const float*>(scale.const_data_ptr())};
+    quantized(dtype, buffers, shape, input);
+}
+
+Tensor activation_forward(const Tensor& input, std::string function, double first, double second) {
     const Row& row = row_of(function);
     Tensor out = torch::stable::new_empty(input, output_sizes(input, row.form));
-    run_out(row, out, input, threshold);
+    run_out(row, out, input, scalars_of(first, second));
     return out;
 }
 
 Tensor activation_backward(const Tensor& grad_out,
                            const Tensor& input,
                            std::string function,
-                           double threshold) {
+                           double first,
+                           double second) {
     const Row& row = row_of(function);
     const activation::Activation what{
-        row.function, row.form, dtype_of(input, "input"), static_cast<float>(threshold)};
+        row.function, row.form, dtype_of(input, "input"), scalars_of(first, second)};
     require_contiguous(input, "input");
     require_like(grad_out, "grad_out", input);
     const std::vector<std::int64_t> sizes = output_sizes(input, row.form);
@@ -259,9 +319,12 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
     ops.def("gelu_fast(Tensor! out, Tensor input) -> ()");
     ops.def("gelu_new(Tensor! out, Tensor input) -> ()");
     ops.def("gelu_quick(Tensor! out, Tensor input) -> ()");
-    ops.def("activation_forward(Tensor input, str function, float threshold) -> Tensor");
-    ops.def("activation_backward(Tensor grad_out, Tensor input, str function, float threshold)"
-            " -> Tensor");
+    ops.def("relu2(Tensor! out, Tensor input) -> ()");
+    ops.def("swigluoai_and_mul(Tensor! out, Tensor input, float alpha, float limit) -> ()");
+    ops.def("silu_and_mul_fp8(Tensor! out, Tensor input, Tensor scale) -> ()");
+    ops.def("activation_forward(Tensor input, str function, float first, float second) -> Tensor");
+    ops.def("activation_backward(Tensor grad_out, Tensor input, str function, float first,"
+            " float second) -> Tensor");
 }
 
 #if defined(CUDA_KERNEL)
@@ -280,6 +343,9 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
     ops.impl("gelu_fast", TORCH_BOX(&activation_out<Op::gelu_fast>));
     ops.impl("gelu_new", TORCH_BOX(&activation_out<Op::gelu_new>));
     ops.impl("gelu_quick", TORCH_BOX(&activation_out<Op::gelu_quick>));
+    ops.impl("relu2", TORCH_BOX(&activation_out<Op::relu2>));
+    ops.impl("swigluoai_and_mul", TORCH_BOX(&swigluoai_and_mul));
+    ops.impl("silu_and_mul_fp8", TORCH_BOX(&silu_and_mul_fp8));
     ops.impl("activation_forward", TORCH_BOX(&activation_forward));
     ops.impl("activation_backward", TORCH_BOX(&activation_backward));
 }

@@ -18,6 +18,8 @@ enum class Op {
     gelu_fast,
     gelu_new,
     gelu_quick,
+    relu2,
+    swigluoai_and_mul,
 };
 
 template <Op op>
@@ -27,10 +29,25 @@ void fatrelu_and_mul(torch::stable::Tensor& out,
                      const torch::stable::Tensor& input,
                      double threshold);
 
-// The pair that autograd uses; `function` is the name of an operator above.
-torch::stable::Tensor
-activation_forward(const torch::stable::Tensor& input, std::string function, double threshold);
+// alpha 1.702 and limit 7 are gpt-oss's.
+void swigluoai_and_mul(torch::stable::Tensor& out,
+                       const torch::stable::Tensor& input,
+                       double alpha,
+                       double limit);
+
+// silu_and_mul times 1 / scale as float8_e4m3fn.
+void silu_and_mul_fp8(torch::stable::Tensor& out,
+                      const torch::stable::Tensor& input,
+                      const torch::stable::Tensor& scale);
+
+// The pair that autograd uses; `function` is the name of an operator above, `first` and `second`
+// its numbers (threshold; alpha and limit).
+torch::stable::Tensor activation_forward(const torch::stable::Tensor& input,
+                                         std::string function,
+                                         double first,
+                                         double second);
 torch::stable::Tensor activation_backward(const torch::stable::Tensor& grad_out,
                                           const torch::stable::Tensor& input,
                                           std::string function,
-                                          double threshold);
+                                          double first,
+                                          double second);

@@ -95,7 +95,7 @@ def table(kernel, timer):
 
         def case(name, call, passes):
             calls = [lambda i=i: call(i) for i in range(sets)]
-            return timer.row(f"{name}-{rows}x{n}-bfloat16", calls, passes * size)
+            return timer.row(f"{name}-{rows}x{n}-bfloat16", calls, int(passes * size))
 
         yield case("rms_norm", lambda i: kernel.rms_norm(y[i], x[i], w, EPS), 2)
         yield case("layer_norm", lambda i: kernel.layer_norm(y[i], x[i], w, w, EPS), 2)
@@ -109,4 +109,18 @@ def table(kernel, timer):
             "layer_norm_backward",
             lambda i: ops.layer_norm_backward(z[i], x[i], w, mean, rstd, True),
             3,
+        )
+        if not cuda:
+            continue
+        q = [torch.empty(rows, n, dtype=torch.float8_e4m3fn, device=timer.device) for _ in x]
+        scale, scales = torch.ones(1, device=timer.device), torch.empty(rows, device=timer.device)
+        yield case(
+            "rms_norm_static_fp8",
+            lambda i: kernel.rms_norm_static_fp8_quant(q[i], x[i], w, scale, EPS),
+            1.5,
+        )
+        yield case(
+            "rms_norm_per_token_fp8",
+            lambda i: kernel.rms_norm_dynamic_per_token_quant(q[i], x[i], w, scales, EPS),
+            1.5,
         )

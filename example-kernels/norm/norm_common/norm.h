@@ -79,12 +79,36 @@ struct BackwardBuffers {
     Rows grad_y_rows, grad_sum_rows, x_rows, grad_x_rows;
 };
 
+// How rms and add_rms become 8-bit floats (e4m3): q = e4m3(value * (1 / scale)), saturated at 448,
+// where value is what the norm would have stored, rounded to the element type.
+//   per_tensor  the scale is given
+//   per_token   scale = largest |value| of the row / 448, at least 1 / (448 * 512)
+//   per_group   the same for every kGroup elements of a row
+enum class Scaling : std::uint8_t { per_tensor, per_token, per_group };
+constexpr std::int64_t kGroup = 128;
+constexpr float kLargestQuantum = 448.0F;
+constexpr float kSmallestScale = 1.0F / (kLargestQuantum * 512.0F);
+
+struct QuantBuffers {
+    void* out;          // rows x cols bytes
+    const float* scale; // per_tensor only
+    float* scales;      // per_token: rows; per_group: rows x cols / kGroup
+    const float* bound; // per_token: values count as at most this; may be null
+};
+
 // CPU: rows [begin, end), or for the parameter gradients columns [begin, end). Safe to call from
 // many threads on disjoint ranges; the result does not depend on how the range is cut.
 void forward_cpu(const Problem& problem,
                  const ForwardBuffers& buffers,
                  std::int64_t begin,
                  std::int64_t end);
+// `buffers` without y.
+void quantized_cpu(const Problem& problem,
+                   const ForwardBuffers& buffers,
+                   Scaling scaling,
+                   const QuantBuffers& quant,
+                   std::int64_t begin,
+                   std::int64_t end);
 void backward_rows_cpu(const Problem& problem,
                        const BackwardBuffers& buffers,
                        std::int64_t begin,
@@ -97,6 +121,11 @@ void backward_columns_cpu(const Problem& problem,
 // CUDA: enqueues on `stream` (a cudaStream_t) of the current device. Returns nullptr, or the
 // text of the launch error.
 const char* forward_cuda(const Problem& problem, const ForwardBuffers& buffers, void* stream);
+const char* quantized_cuda(const Problem& problem,
+                           const ForwardBuffers& buffers,
+                           Scaling scaling,
+                           const QuantBuffers& quant,
+                           void* stream);
 const char* backward_cuda(const Problem& problem, const BackwardBuffers& buffers, void* stream);
 // Rows of the fp32 workspace in which backward_cuda gathers the parameter gradients.
 std::int64_t partial_rows(const Problem& problem);

@@ -6,6 +6,7 @@
 #include "float16.h"
 
 #include <cmath>
+#include <vector>
 
 namespace rownorm {
 namespace {
@@ -128,6 +129,46 @@ void forward_row(const Problem& problem, const ForwardBuffers& buffers, std::int
     }
 }
 
+// scale of a row, or of a group of it, whose values are v[0] ... v[n - 1]
+template <typename Number>
+float scale_of(const typename Number::Storage* v, std::int64_t n, const float* bound) {
+    float largest = 0.0F;
+    for (std::int64_t i = 0; i < n; ++i) {
+        largest = std::fmax(largest, std::fabs(Number::widen(v[i])));
+    }
+    if (bound != nullptr) {
+        largest = std::fmin(largest, *bound);
+    }
+    return std::fmax(largest / kLargestQuantum, kSmallestScale);
+}
+
+template <typename Number>
+void quantized_row(const Problem& problem,
+                   const ForwardBuffers& buffers,
+                   Scaling scaling,
+                   const QuantBuffers& quant,
+                   std::int64_t row) {
+    using Storage = typename Number::Storage;
+    forward_row<Number>(problem, buffers, row);
+    const auto* value = static_cast<const Storage*>(buffers.y);
+    const std::int64_t group = scaling == Scaling::per_group ? kGroup : problem.cols;
+    const std::int64_t groups = problem.cols / group;
+    auto* out = static_cast<std::uint8_t*>(quant.out) + row * problem.cols;
+    for (std::int64_t g = 0; g < groups; ++g) {
+        float scale = 0.0F;
+        if (scaling == Scaling::per_tensor) {
+            scale = *quant.scale;
+        } else {
+            scale = scale_of<Number>(value + g * group, group, quant.bound);
+            quant.scales[row * groups + g] = scale;
+        }
+        const float inverse = 1.0F / scale;
+        for (std::int64_t i = g * group; i < (g + 1) * group; ++i) {
+            out[i] = to_e4m3(Number::widen(value[i]) * inverse);
+        }
+    }
+}
+
 // g = grad_y * w;  grad_x = rstd * (g - mean(g * xhat) * xhat [layer: - mean(g)]) + grad_sum
 template <typename Number>
 void backward_row(const Problem& problem, const BackwardBuffers& buffers, std::int64_t row) {
@@ -213,6 +254,25 @@ void forward_cpu(const Problem& problem,
     with_number(problem.dtype, [&](auto number) {
         for (std::int64_t row = begin; row < end; ++row) {
             forward_row<decltype(number)>(problem, buffers, row);
+        }
+    });
+}
+
+void quantized_cpu(const Problem& problem,
+                   const ForwardBuffers& buffers,
+                   Scaling scaling,
+                   const QuantBuffers& quant,
+                   std::int64_t begin,
+                   std::int64_t end) {
+    with_number(problem.dtype, [&](auto number) {
+        using Number = decltype(number);
+        // The norm of a row, in the element type; every row writes to the same place.
+        std::vector<typename Number::Storage> values(static_cast<std::size_t>(problem.cols));
+        ForwardBuffers here = buffers;
+        here.y = values.data();
+        here.y_rows = Rows{};
+        for (std::int64_t row = begin; row < end; ++row) {
+            quantized_row<Number>(problem, here, scaling, quant, row);
         }
     });
 }

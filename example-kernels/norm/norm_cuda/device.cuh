@@ -129,8 +129,8 @@ __device__ __forceinline__ Vector load_once(const Vector* source) {
 }
 
 // Brings `bytes`, a multiple of 16, into the L2 cache.
-__device__ __forceinline__ void
-prefetch([[maybe_unused]] const Vector* source, [[maybe_unused]] int bytes) {
+__device__ __forceinline__ void prefetch([[maybe_unused]] const Vector* source,
+                                         [[maybe_unused]] int bytes) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes));
 #endif

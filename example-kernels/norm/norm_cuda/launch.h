@@ -3,8 +3,10 @@
 // What both launchers ask of the device. The answers are kept: a call costs the host microseconds.
 #pragma once
 
+#include "../norm_common/norm.h"
 #include "tuning.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cuda_runtime.h>
@@ -27,6 +29,15 @@ inline int multiprocessors() {
         known[device] = count;
     }
     return known[device];
+}
+
+// How many rows later a row that is prefetched is read: half of those that are at work at once.
+inline std::int64_t
+rows_ahead(const Problem& problem, std::int64_t row_bytes, int block, int rows) {
+    const std::int64_t resident =
+        static_cast<std::int64_t>(multiprocessors()) * (kForwardThreadsPerSm / block) * rows;
+    const bool pays = row_bytes >= kPrefetchBytes && problem.rows >= kPrefetchRounds * resident;
+    return pays ? resident / 2 : 0;
 }
 
 // Whether the device has clusters and `kernel` was compiled for them.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The backward launcher.
-#include "norm_backward.cuh"
-
 #include "launch.h"
+#include "norm_backward.cuh"
 #include "norm_backward_ring.cuh"
 
 #include <algorithm>
@@ -67,8 +66,8 @@ int resident_units(int threads, int ranks) {
                                       static_cast<int>(ring_bytes(asked)));
     }
     if (status == cudaSuccess && ranks == 1) {
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &units, kernel, asked, ring_bytes(asked));
+        status =
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&units, kernel, asked, ring_bytes(asked));
         units *= multiprocessors();
     } else if (status == cudaSuccess) {
         cudaLaunchConfig_t config{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Backward where the ring of norm_backward_ring.cuh does not serve: no clusters for a long row, two
-// strides between the rows, odd sizes. Blocks are persistent: block b takes the row groups b, b + gridDim.x, ... and keeps
-// its part of the parameter gradients in registers until the end,
+// strides between the rows, odd sizes. Blocks are persistent: block b takes the row groups b, b +
+// gridDim.x, ... and keeps its part of the parameter gradients in registers until the end,
 //
 //      rows       block 0   block 1   ...      each block: one fp32 row of partial sums
 //      group 0    *                            finalize: partials -> grad_weight, grad_bias

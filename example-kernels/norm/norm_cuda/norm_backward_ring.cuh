@@ -44,8 +44,7 @@ __global__ void __launch_bounds__(T, 1)
 
     const RowSums<kSums> sums(totals, ring.ranks);
     const Slots slots(memory);
-    const Share share =
-        share_of(ring.ranks, ring.slice, static_cast<int>(problem.cols / kV), N);
+    const Share share = share_of(ring.ranks, ring.slice, static_cast<int>(problem.cols / kV), N);
     const int stride = static_cast<int>(blockDim.x);
     const float part = 1.0F / static_cast<float>(problem.cols);
 
@@ -158,9 +157,8 @@ __global__ void __launch_bounds__(T, 1)
                     x[i] = dy[i] * weight[n][i] * rstd + rest;
                 }
                 if (!kCentred && buffers.grad_sum != nullptr) {
-                    const Vector* extra = place_of(static_cast<const Vector*>(buffers.grad_sum),
-                                                   buffers.grad_sum_rows,
-                                                   turn);
+                    const Vector* extra = place_of(
+                        static_cast<const Vector*>(buffers.grad_sum), buffers.grad_sum_rows, turn);
                     unpack<Number>(load_once(extra + n * stride), dy);
 #pragma unroll
                     for (int i = 0; i < kV; ++i) {

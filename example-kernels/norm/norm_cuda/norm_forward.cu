@@ -4,40 +4,8 @@
 #include "launch.h"
 #include "norm_forward.cuh"
 
-#include <initializer_list>
-
 namespace rownorm {
 namespace {
-
-struct Tensor2d {
-    const void* data;
-    Rows rows;
-};
-
-template <typename Number>
-bool vectors_fit(const Problem& problem, const ForwardBuffers& b) {
-    constexpr int kV = kVector<Number>;
-    const auto aligned = [](const void* p) {
-        return reinterpret_cast<std::uintptr_t>(p) % kVectorBytes == 0;
-    };
-    bool fit = problem.cols % kV == 0 && aligned(b.weight) && aligned(b.bias);
-    for (const Tensor2d& t : {Tensor2d{b.x, b.x_rows},
-                              Tensor2d{b.residual, b.residual_rows},
-                              Tensor2d{b.y, b.y_rows},
-                              Tensor2d{b.sum, b.sum_rows}}) {
-        fit = fit && aligned(t.data) && t.rows.outer_stride % kV == 0 &&
-              t.rows.inner_stride % kV == 0;
-    }
-    return fit;
-}
-
-// How many rows later a row that is prefetched is read: half of those that are at work at once.
-std::int64_t rows_ahead(const Problem& problem, std::int64_t row_bytes, int block, int rows) {
-    const std::int64_t resident =
-        static_cast<std::int64_t>(multiprocessors()) * (kForwardThreadsPerSm / block) * rows;
-    const bool pays = row_bytes >= kPrefetchBytes && problem.rows >= kPrefetchRounds * resident;
-    return pays ? resident / 2 : 0;
-}
 
 template <typename Number, Kind K>
 void launch(const Problem& problem, const ForwardBuffers& buffers, cudaStream_t stream) {

@@ -15,6 +15,8 @@
 
 #include "row_sums.cuh"
 
+#include <initializer_list>
+
 namespace rownorm {
 
 template <typename Number, int V>
@@ -34,6 +36,28 @@ scale_rms(float (&x)[V], float rstd, const float (&weight)[V], Mode mode) {
     }
 }
 
+struct Tensor2d {
+    const void* data;
+    Rows rows;
+};
+
+template <typename Number>
+inline bool vectors_fit(const Problem& problem, const ForwardBuffers& b) {
+    constexpr int kV = kVector<Number>;
+    const auto aligned = [](const void* p) {
+        return reinterpret_cast<std::uintptr_t>(p) % kVectorBytes == 0;
+    };
+    bool fit = problem.cols % kV == 0 && aligned(b.weight) && aligned(b.bias);
+    for (const Tensor2d& t : {Tensor2d{b.x, b.x_rows},
+                              Tensor2d{b.residual, b.residual_rows},
+                              Tensor2d{b.y, b.y_rows},
+                              Tensor2d{b.sum, b.sum_rows}}) {
+        fit = fit && aligned(t.data) && t.rows.outer_stride % kV == 0 &&
+              t.rows.inner_stride % kV == 0;
+    }
+    return fit;
+}
+
 // A value near the row's mean, from the row's first vector: sums of squares around it do not lose
 // the variance of a row that lies far from zero.
 template <typename Number>
@@ -48,13 +72,15 @@ __device__ __forceinline__ float centre_of(const Vector& first) {
     return sum * (1.0F / kVector<Number>);
 }
 
-template <typename Number, Kind K, int N, int T>
-__global__ void __launch_bounds__(T, kForwardThreadsPerSm / T)
-    forward_rows(const Problem problem,
-                 const ForwardBuffers buffers,
-                 int ranks,
-                 int slice,
-                 int ahead) {
+// The norm of this thread's part of a row; calls emit(row, n, v, vector) for the results, which it
+// holds as its n-th vector and which are vector v of the row.
+template <typename Number, Kind K, int N, typename Emit>
+__device__ __forceinline__ void normalise(const Problem& problem,
+                                          const ForwardBuffers& buffers,
+                                          int ranks,
+                                          int slice,
+                                          int ahead,
+                                          const Emit& emit) {
     constexpr int kV = kVector<Number>;
     constexpr int kSums = K == Kind::layer ? 2 : 1;
     __shared__ RowTotals<kSums> totals;
@@ -172,8 +198,6 @@ __global__ void __launch_bounds__(T, kForwardThreadsPerSm / T)
     }
     const float rstd = rsqrtf(square + problem.eps);
 
-    const std::int64_t y_row = live ? buffers.y_rows.offset(row) : 0;
-    Vector* y = vectors_at<Number>(buffers.y, y_row) + share.first;
     for_each([&](int n) {
         float value[kV];
         float w[kV];
@@ -189,7 +213,7 @@ __global__ void __launch_bounds__(T, kForwardThreadsPerSm / T)
         } else {
             scale_rms<Number>(value, rstd, w, problem.mode);
         }
-        store(y + n * stride, pack<Number>(value), streamed);
+        emit(row, n, share.first + n * stride, pack<Number>(value));
     });
     if (live && share.first == 0) {
         if (K == Kind::layer && buffers.mean != nullptr) {
@@ -199,6 +223,19 @@ __global__ void __launch_bounds__(T, kForwardThreadsPerSm / T)
             buffers.rstd[row] = rstd;
         }
     }
+}
+
+template <typename Number, Kind K, int N, int T>
+__global__ void __launch_bounds__(T, kForwardThreadsPerSm / T) forward_rows(
+    const Problem problem, const ForwardBuffers buffers, int ranks, int slice, int ahead) {
+    const std::int64_t row =
+        static_cast<std::int64_t>(blockIdx.x / static_cast<unsigned>(ranks)) * blockDim.y +
+        threadIdx.y;
+    Vector* y = vectors_at<Number>(buffers.y, row < problem.rows ? buffers.y_rows.offset(row) : 0);
+    normalise<Number, K, N>(
+        problem, buffers, ranks, slice, ahead, [&](std::int64_t, int, int v, const Vector& result) {
+            store(y + v, result, ahead != 0);
+        });
 }
 
 template <typename Number, Kind K>

@@ -89,11 +89,11 @@ send(float* place, std::uint64_t* barrier, float value, unsigned rank) {
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(there_barrier)
                  : "r"(static_cast<unsigned>(__cvta_generic_to_shared(barrier))), "r"(rank));
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
-                     there),
-                 "r"(__float_as_uint(value)),
-                 "r"(there_barrier)
-                 : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(there),
+        "r"(__float_as_uint(value)),
+        "r"(there_barrier)
+        : "memory");
 }
 
 __device__ __forceinline__ void arrive_cluster() {
@@ -118,7 +118,8 @@ __device__ __forceinline__ void sum_over_lanes(float (&value)[K], int lanes) {
 
 // The sums of a row, in two steps: post, then wait and collect. In a cluster a warp posts the sums
 // of one turn after it has collected those of the turn before, so a set is free when it is written
-// again; and it has received all that was sent to it before it ends. The order of additions depends on the launch's shape alone.
+// again; and it has received all that was sent to it before it ends. The order of additions depends
+// on the launch's shape alone.
 template <int K>
 class RowSums {
 public:
@@ -181,7 +182,8 @@ public:
     }
 
     // `round` counts the turns from 0.
-    __device__ __forceinline__ void wait([[maybe_unused]] int turn, [[maybe_unused]] int round) const {
+    __device__ __forceinline__ void wait([[maybe_unused]] int turn,
+                                         [[maybe_unused]] int round) const {
 #if __CUDA_ARCH__ >= 900
         if (ranks_ > 1) {
             wait_phase(&totals_.barrier[turn & 1], (round >> 1) & 1);
@@ -282,7 +284,8 @@ public:
         }
     }
 
-    __device__ __forceinline__ void get(int n, std::int64_t v, float (&out)[kVector<Number>]) const {
+    __device__ __forceinline__ void
+    get(int n, std::int64_t v, float (&out)[kVector<Number>]) const {
         if (N == 0 || mixed_) {
             load_parameter<Number>(data_, is_f32_, v * kVector<Number>, absent_, out);
         } else {

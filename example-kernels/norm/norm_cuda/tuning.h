@@ -11,18 +11,18 @@
 namespace rownorm {
 
 constexpr int kVectorBytes = 16;
-constexpr int kBlockThreads = 128;          // backward_rows: rows that need fewer share a block
-constexpr int kScalarThreads = 256;         // the element-by-element kernels: one row a block
-constexpr int kFinalizeColumns = 32;        // the column sums: 32 columns a block
-constexpr int kFinalizeRows = 32;           // by 32 threads down the partial sums,
-constexpr int kColumnRows = 8;              // by 8 down the rows themselves
-constexpr int kMaxRanks = 8;                // blocks in a cluster
+constexpr int kBlockThreads = 128;   // backward_rows: rows that need fewer share a block
+constexpr int kScalarThreads = 256;  // the element-by-element kernels: one row a block
+constexpr int kFinalizeColumns = 32; // the column sums: 32 columns a block
+constexpr int kFinalizeRows = 32;    // by 32 threads down the partial sums,
+constexpr int kColumnRows = 8;       // by 8 down the rows themselves
+constexpr int kMaxRanks = 8;         // blocks in a cluster
 
 // Forward.
-constexpr int kForwardThreadsPerSm = 1024;  // so many are to be resident (64 registers each)
-constexpr int kForwardBlockThreads = 64;    // rows that need fewer share a block
-constexpr int kEarlyParameters = 4;         // so many vectors of them travel while a row is summed
-constexpr std::int64_t kFewRows = 256;      // spread over as many threads as possible
+constexpr int kForwardThreadsPerSm = 1024; // so many are to be resident (64 registers each)
+constexpr int kForwardBlockThreads = 64;   // rows that need fewer share a block
+constexpr int kEarlyParameters = 4;        // so many vectors of them travel while a row is summed
+constexpr std::int64_t kFewRows = 256;     // spread over as many threads as possible
 constexpr std::int64_t kPrefetchBytes = 2048; // rows as long as this are prefetched, once there are
 constexpr std::int64_t kPrefetchRounds = 4;   // so many times as many rows as are resident
 

@@ -382,6 +382,198 @@ def test_bad_arguments_are_named(kernel, device, case):
         call()
 
 
+FP8_SIZES = [(1, 128), (3, 256), (37, 1024), (300, 4096), (2, 8320), (3, 16384), (2, 65536), (2, 65664)]
+
+
+def _quantised(value, scale):
+    """The definition: the stored norm times the reciprocal of the scale, saturated."""
+    return (value.float() * (1.0 / scale)).clamp(-448, 448).to(torch.float8_e4m3fn)
+
+
+def _same_values(got, expected):
+    """As numbers: a weight of -0 may count as 0."""
+    assert got.dtype == expected.dtype
+    torch.testing.assert_close(got.float(), expected.float(), atol=0, rtol=0)
+
+
+def _fp8_case(kernel, device, size, dtype, fused):
+    """Operands, a fresh residual (or None), and what the norm without quantising gives."""
+    x, w = tensor(size, dtype, device), tensor(size[-1:], dtype, device, 1)
+    residual = tensor(size, dtype, device, 2) if fused else None
+    plain = torch.empty_like(x)
+    if fused:
+        plain, total = x.clone(), residual.clone()
+        kernel.fused_add_rms_norm(plain, total, w, EPS)
+    else:
+        kernel.rms_norm(plain, x, w, EPS)
+        total = None
+    out = torch.empty(size, dtype=torch.float8_e4m3fn, device=device)
+    return x, w, residual, plain, total, out
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("size", FP8_SIZES + [(4, 7), (5, 1001)], ids=size_id)
+def test_fp8_static(kernel, device, size, dtype, fused):
+    x, w, residual, plain, total, out = _fp8_case(kernel, device, size, dtype, fused)
+    scale = torch.full((1,), 0.013, device=device)  # some values saturate
+    if fused:
+        kernel.fused_add_rms_norm_static_fp8_quant(out, x, residual, w, scale, EPS)
+        torch.testing.assert_close(residual, total, atol=0, rtol=0)
+    else:
+        kernel.rms_norm_static_fp8_quant(out, x, w, scale, EPS)
+    _check_fp8(out, plain, scale)
+
+
+def _check_fp8(out, plain, scale):
+    """The statistics of the quantising kernel may be summed in another order, so a value may fall
+    on the other side of a rounding boundary now and then; by one step, not more."""
+    exact = _quantised(plain, scale)
+    steps = (out.view(torch.uint8).int() - exact.view(torch.uint8).int()).abs()
+    assert steps.max().item() <= 1
+    assert (steps != 0).float().mean().item() < 2e-3 + 2.0 / steps.numel()
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("size", FP8_SIZES + [(4, 7), (5, 1001)], ids=size_id)
+def test_fp8_per_token(kernel, device, size, dtype, fused):
+    x, w, residual, plain, total, out = _fp8_case(kernel, device, size, dtype, fused)
+    scales = torch.empty(size[0], 1, device=device)
+    for bound in (None, torch.full((1,), 1.5, device=device)):
+        again = None if residual is None else residual.clone()
+        kernel.rms_norm_dynamic_per_token_quant(out, x, w, scales, EPS, bound, again)
+        largest = plain.float().abs().amax(-1, keepdim=True)
+        if bound is not None:
+            largest = largest.minimum(bound)
+        expected = (largest / 448).clamp_min(1 / (448 * 512))
+        torch.testing.assert_close(scales, expected, rtol=1e-2, atol=0)
+        _check_fp8(out, plain, scales)
+        if fused:
+            torch.testing.assert_close(again, total, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("size", FP8_SIZES, ids=size_id)
+def test_fp8_per_group(kernel, device, size, dtype, fused):
+    x, w, residual, plain, total, out = _fp8_case(kernel, device, size, dtype, fused)
+    scales = torch.empty(size[0], size[1] // 128, device=device)
+    kernel.rms_norm_per_block_quant(out, x, w, scales, EPS, residual)
+    grouped = plain.float().view(size[0], -1, 128)
+    expected = (grouped.abs().amax(-1) / 448).clamp_min(1 / (448 * 512))
+    torch.testing.assert_close(scales, expected, rtol=1e-2, atol=0)
+    _check_fp8(out, plain, scales.repeat_interleave(128, -1))
+
+
+@pytest.mark.sanitize
+def test_fp8_values(kernel, device):
+    """Every 8-bit float, the ties between them, saturation and NaN, as the weight of a row of ones."""
+    codes = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).float()
+    finite = codes[codes.isfinite()].sort().values
+    ties = (finite[1:] + finite[:-1]) / 2
+    values = torch.cat([finite, ties, torch.tensor([1e6, -1e6, float("inf"), 449.0, 464.0, 480.0])])
+    one = torch.ones(1, device=device)
+    for value, expected in zip(values.split(64), _quantised(values, torch.ones(1)).split(64)):
+        n = value.numel()
+        row = torch.ones(1, n, device=device)
+        out = torch.empty(1, n, dtype=torch.float8_e4m3fn, device=device)
+        kernel.rms_norm_static_fp8_quant(out, row, value.to(device), one, 0.0, "torch")
+        _same_values(out[0].cpu(), expected)
+    nan = torch.full((1, 8), float("nan"), device=device)
+    out = torch.empty(1, 8, dtype=torch.float8_e4m3fn, device=device)
+    kernel.rms_norm_static_fp8_quant(out, nan, None, one, EPS)
+    assert out.float().isnan().all()
+
+
+def test_fp8_opcheck(kernel, device):
+    ops = kernel._ops.ops
+    x, r = (tensor((4, 256), torch.float32, device, i) for i in (0, 1))
+    w = tensor((256,), torch.float32, device, 2)
+    out = torch.empty(4, 256, dtype=torch.float8_e4m3fn, device=device)
+    scale, scales = torch.ones(1, device=device), torch.empty(4, 2, device=device)
+    utils = ("test_faketensor",)  # test_schema compares with allclose, which has no 8-bit floats
+    check_op = lambda op, args: torch.library.opcheck(op.default, args, test_utils=utils)
+    check_op(ops.rms_norm_static_fp8, (out, x, w, scale, EPS, "llama"))
+    check_op(ops.fused_add_rms_norm_static_fp8, (out, r, x, w, scale, EPS, "llama"))
+    check_op(ops.rms_norm_dynamic_fp8, (out, scales, x, w, None, EPS, "llama", "per_group"))
+    check_op(
+        ops.fused_add_rms_norm_dynamic_fp8,
+        (out, scales, r, x, w, None, EPS, "llama", "per_group"),
+    )
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_fp8_bad_arguments_are_named(kernel, device, case):
+    def zeros(*shape, dtype=torch.float32):
+        return torch.zeros(*shape, dtype=dtype, device=device)
+
+    x, out, one = zeros(4, 128), zeros(4, 128, dtype=torch.float8_e4m3fn), zeros(1)
+    pattern, call = [
+        ("out:.*float8", lambda: kernel.rms_norm_static_fp8_quant(x, x, None, one, EPS)),
+        ("scale:.*1 elements", lambda: kernel.rms_norm_static_fp8_quant(out, x, None, x, EPS)),
+        ("scales:.*4 elements", lambda: kernel.rms_norm_per_block_quant(out, x, None, x, EPS)),
+        ("out:.*shape", lambda: kernel.rms_norm_static_fp8_quant(out[:3], x, None, one, EPS)),
+        ("input:.*multiple of 128", lambda: kernel.rms_norm_per_block_quant(
+            out[:, :64].contiguous(), x[:, :64], None, one, EPS)),
+    ][case]
+    with pytest.raises(RuntimeError, match=pattern):
+        call()
+
+
+@pytest.mark.parametrize("rms", [False, True], ids=["layer", "rms"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("extras", ["none", "residual", "all"])
+def test_dropout_add_ln(kernel, device, extras, dtype, rms):
+    size, p = (37, 256), 0.25 if extras == "all" else 0.0
+    x0 = tensor(size, dtype, device)
+    residual = None if extras == "none" else tensor(size, torch.float32, device, 1)
+    rowscale = tensor(size[:1], dtype, device, 2) if extras == "all" else None
+    colscale = tensor(size[1:], dtype, device, 3) if extras == "all" else None
+    gamma, beta = (tensor(size[1:], dtype, device, i) for i in (4, 5))
+    beta = None if rms else beta
+    z, x, dmask, mu, rsigma = kernel.dropout_add_ln_fwd(
+        x0, gamma, beta, rowscale=rowscale, colscale=colscale, dropout_p=p, epsilon=1e-5,
+        residual=residual, is_rms_norm=rms,
+    )
+    assert x.dtype == (dtype if residual is None else torch.float32) and z.dtype == dtype
+    leaves = [t if t is None else t.double().requires_grad_()
+              for t in (x0, residual, gamma, beta, colscale)]
+    wide = leaves[0]
+    if extras == "all":
+        wide = wide * rowscale.double()[:, None] * leaves[4] * dmask / (1 - p)
+        assert 0.15 < 1 - dmask.float().mean().item() < 0.35
+    else:
+        assert dmask is None
+    wide = wide if residual is None else wide + leaves[1]
+    if rms:
+        expected = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5) * leaves[2]
+    else:
+        expected = F.layer_norm(wide, size[1:], leaves[2], leaves[3], 1e-5)
+    check(x, wide.detach(), dtype, scale=4)
+    check(z, expected.detach(), dtype, scale=4)
+    dz, dx = tensor(size, dtype, device, 6), tensor(size, x.dtype, device, 7)
+    got = kernel.dropout_add_ln_bwd(
+        dz, dx, x, mu, rsigma, gamma, rowscale=rowscale, colscale=colscale, dropout_p=p,
+        has_residual=residual is not None, is_rms_norm=rms, x0=x0, dmask=dmask,
+    )
+    (expected * dz.double() + wide * dx.double()).sum().backward()
+    for found, leaf, scale in zip(got, leaves, (8, 4, 16, 16, 48)):
+        if leaf is None or (leaf is leaves[3] and rms):
+            assert found is None
+        else:
+            check(found, leaf.grad, dtype, scale=scale)
+
+
+def test_dropout_add_ln_refuses_what_it_cannot(kernel, device):
+    x, w = tensor((4, 8), torch.float32, device), tensor((8,), torch.float32, device, 1)
+    with pytest.raises(RuntimeError, match="x0_subset.*not supported"):
+        kernel.dropout_add_ln_fwd(x, w, x0_subset=w)
+    z, x, _, mu, rsigma = kernel.dropout_add_ln_fwd(x, w)
+    with pytest.raises(RuntimeError, match="dmask: needed"):
+        kernel.dropout_add_ln_bwd(z, None, x, mu, rsigma, w, dropout_p=0.5)
+
+
 def test_wrong_device(kernel, device):
     if device != "cuda":
         pytest.skip("one device here")

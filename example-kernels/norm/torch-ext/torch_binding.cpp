@@ -198,6 +198,18 @@ void forward(const rownorm::Problem& problem,
     }
 }
 
+void quantized(const rownorm::Problem& problem,
+               const rownorm::ForwardBuffers& buffers,
+               rownorm::Scaling scaling,
+               const rownorm::QuantBuffers& quant,
+               const Tensor& input) {
+    if (problem.rows != 0 && problem.cols != 0) {
+        on_current_stream(input, [&](void* stream) {
+            return rownorm::quantized_cuda(problem, buffers, scaling, quant, stream);
+        });
+    }
+}
+
 void backward(const rownorm::Problem& problem,
               rownorm::BackwardBuffers& buffers,
               const Tensor& input) {
@@ -232,6 +244,20 @@ void forward(const rownorm::Problem& problem,
         });
 }
 
+void quantized(const rownorm::Problem& problem,
+               const rownorm::ForwardBuffers& buffers,
+               rownorm::Scaling scaling,
+               const rownorm::QuantBuffers& quant,
+               const Tensor& /*input*/) {
+    if (problem.rows == 0 || problem.cols == 0) {
+        return;
+    }
+    torch::stable::parallel_for(
+        0, problem.rows, grain(problem.cols), [&](std::int64_t begin, std::int64_t end) {
+            rownorm::quantized_cpu(problem, buffers, scaling, quant, begin, end);
+        });
+}
+
 void backward(const rownorm::Problem& problem,
               rownorm::BackwardBuffers& buffers,
               const Tensor& /*input*/) {
@@ -248,6 +274,110 @@ void backward(const rownorm::Problem& problem,
 }
 
 #endif
+
+// A contiguous float32 tensor of `count` values on the device of `input`.
+void require_scales(const Tensor& tensor,
+                    const char* name,
+                    std::int64_t count,
+                    const Tensor& input) {
+    require_device(tensor, name, input);
+    std::int64_t found = 1;
+    for (const std::int64_t size : sizes_of(tensor)) {
+        found *= size;
+    }
+    if (tensor.scalar_type() != ScalarType::Float || !tensor.is_contiguous() || found != count) {
+        fail(name, ": expected a contiguous float32 tensor of ", count, " elements");
+    }
+}
+
+rownorm::Scaling scaling_of(const std::string& scaling) {
+    if (scaling == "per_token") {
+        return rownorm::Scaling::per_token;
+    }
+    if (scaling == "per_group") {
+        return rownorm::Scaling::per_group;
+    }
+    fail("scaling: expected per_token or per_group, got '", scaling, "'");
+}
+
+// Fills in what the four quantising operators have in common, and runs.
+void run_quantized(const rownorm::Problem& problem,
+                   const Tensor& out,
+                   const Tensor& input,
+                   const OptionalTensor& residual,
+                   const OptionalTensor& weight,
+                   rownorm::Scaling scaling,
+                   rownorm::QuantBuffers quant) {
+    require_device(out, "out", input);
+    if (out.scalar_type() != ScalarType::Float8_e4m3fn) {
+        fail("out: must be float8_e4m3fn, got ", torch::headeronly::toString(out.scalar_type()));
+    }
+    if (sizes_of(out) != sizes_of(input) || !out.is_contiguous()) {
+        fail("out: must be contiguous and have the shape of input");
+    }
+    rownorm::ForwardBuffers buffers{};
+    buffers.x = input.const_data_ptr();
+    buffers.x_rows = rows_of(input, "input");
+    buffers.weight = data_or_null(weight);
+    if (residual) {
+        require_like(*residual, "residual", input);
+        buffers.sum = residual->mutable_data_ptr();
+        buffers.sum_rows = rows_of(*residual, "residual");
+        buffers.residual = buffers.sum;
+        buffers.residual_rows = buffers.sum_rows;
+    }
+    quant.out = out.mutable_data_ptr();
+    quantized(problem, buffers, scaling, quant, input);
+}
+
+void run_static(const Tensor& out,
+                const Tensor& input,
+                const OptionalTensor& residual,
+                const OptionalTensor& weight,
+                const Tensor& scale,
+                double epsilon,
+                const std::string& mode) {
+    const rownorm::Kind kind = residual ? rownorm::Kind::add_rms : rownorm::Kind::rms;
+    const rownorm::Problem problem =
+        problem_of(input, kind, mode_of(mode), weight, std::nullopt, epsilon);
+    require_scales(scale, "scale", 1, input);
+    rownorm::QuantBuffers quant{};
+    quant.scale = static_cast<const float*>(scale.const_data_ptr());
+    run_quantized(problem, out, input, residual, weight, rownorm::Scaling::per_tensor, quant);
+}
+
+void run_dynamic(const Tensor& out,
+                 const Tensor& scales,
+                 const Tensor& input,
+                 const OptionalTensor& residual,
+                 const OptionalTensor& weight,
+                 const OptionalTensor& bound,
+                 double epsilon,
+                 const std::string& mode,
+                 const std::string& scaling) {
+    const rownorm::Kind kind = residual ? rownorm::Kind::add_rms : rownorm::Kind::rms;
+    const rownorm::Problem problem =
+        problem_of(input, kind, mode_of(mode), weight, std::nullopt, epsilon);
+    const rownorm::Scaling how = scaling_of(scaling);
+    std::int64_t count = problem.rows;
+    if (how == rownorm::Scaling::per_group) {
+        if (problem.cols % rownorm::kGroup != 0) {
+            fail("input: the last dimension must be a multiple of ", rownorm::kGroup);
+        }
+        if (bound) {
+            fail("bound: only with per_token scales");
+        }
+        count *= problem.cols / rownorm::kGroup;
+    }
+    require_scales(scales, "scales", count, input);
+    if (bound) {
+        require_scales(*bound, "bound", 1, input);
+    }
+    rownorm::QuantBuffers quant{};
+    quant.scales = static_cast<float*>(scales.mutable_data_ptr());
+    quant.bound = static_cast<const float*>(data_or_null(bound));
+    run_quantized(problem, out, input, residual, weight, how, quant);
+}
 
 struct Gradients {
     Tensor input;
@@ -470,6 +600,48 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad_out,
     return {g.input, g.weight, g.bias};
 }
 
+void rms_norm_static_fp8(Tensor& out,
+                         const Tensor& input,
+                         const OptionalTensor& weight,
+                         const Tensor& scale,
+                         double epsilon,
+                         std::string mode) {
+    run_static(out, input, std::nullopt, weight, scale, epsilon, mode);
+}
+
+void fused_add_rms_norm_static_fp8(Tensor& out,
+                                   Tensor& residual,
+                                   const Tensor& input,
+                                   const OptionalTensor& weight,
+                                   const Tensor& scale,
+                                   double epsilon,
+                                   std::string mode) {
+    run_static(out, input, residual, weight, scale, epsilon, mode);
+}
+
+void rms_norm_dynamic_fp8(Tensor& out,
+                          Tensor& scales,
+                          const Tensor& input,
+                          const OptionalTensor& weight,
+                          const OptionalTensor& bound,
+                          double epsilon,
+                          std::string mode,
+                          std::string scaling) {
+    run_dynamic(out, scales, input, std::nullopt, weight, bound, epsilon, mode, scaling);
+}
+
+void fused_add_rms_norm_dynamic_fp8(Tensor& out,
+                                    Tensor& scales,
+                                    Tensor& residual,
+                                    const Tensor& input,
+                                    const OptionalTensor& weight,
+                                    const OptionalTensor& bound,
+                                    double epsilon,
+                                    std::string mode,
+                                    std::string scaling) {
+    run_dynamic(out, scales, input, residual, weight, bound, epsilon, mode, scaling);
+}
+
 // The argument is not called `mode`: PyTorch's functionalisation has a keyword of that name.
 STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
     ops.def("rms_norm(Tensor! out, Tensor input, Tensor? weight, float epsilon, str weight_mode) "
@@ -488,6 +660,15 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
             " -> (Tensor, Tensor, Tensor)");
     ops.def("layer_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor mean,"
             " Tensor rstd, bool weight_grad) -> (Tensor, Tensor, Tensor)");
+    ops.def("rms_norm_static_fp8(Tensor! out, Tensor input, Tensor? weight, Tensor scale,"
+            " float epsilon, str weight_mode) -> ()");
+    ops.def("fused_add_rms_norm_static_fp8(Tensor! out, Tensor! residual, Tensor input,"
+            " Tensor? weight, Tensor scale, float epsilon, str weight_mode) -> ()");
+    ops.def("rms_norm_dynamic_fp8(Tensor! out, Tensor! scales, Tensor input, Tensor? weight,"
+            " Tensor? bound, float epsilon, str weight_mode, str scaling) -> ()");
+    ops.def("fused_add_rms_norm_dynamic_fp8(Tensor! out, Tensor! scales, Tensor! residual,"
+            " Tensor input, Tensor? weight, Tensor? bound, float epsilon, str weight_mode,"
+            " str scaling) -> ()");
 }
 
 #if defined(CUDA_KERNEL)
@@ -503,6 +684,10 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
     ops.impl("rms_norm_backward", TORCH_BOX(&rms_norm_backward));
     ops.impl("layer_norm_forward", TORCH_BOX(&layer_norm_forward));
     ops.impl("layer_norm_backward", TORCH_BOX(&layer_norm_backward));
+    ops.impl("rms_norm_static_fp8", TORCH_BOX(&rms_norm_static_fp8));
+    ops.impl("fused_add_rms_norm_static_fp8", TORCH_BOX(&fused_add_rms_norm_static_fp8));
+    ops.impl("rms_norm_dynamic_fp8", TORCH_BOX(&rms_norm_dynamic_fp8));
+    ops.impl("fused_add_rms_norm_dynamic_fp8", TORCH_BOX(&fused_add_rms_norm_dynamic_fp8));
 }
 
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

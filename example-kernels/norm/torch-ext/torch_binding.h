@@ -68,3 +68,39 @@ layer_norm_backward(const torch::stable::Tensor& grad_out,
                     const torch::stable::Tensor& mean,
                     const torch::stable::Tensor& rstd,
                     bool weight_grad);
+
+// RMS norm with float8_e4m3fn results; norm_common/norm.h says how the scales come about. In the
+// fused ones residual becomes input + residual. `scaling` is "per_token" or "per_group".
+void rms_norm_static_fp8(torch::stable::Tensor& out,
+                         const torch::stable::Tensor& input,
+                         const std::optional<torch::stable::Tensor>& weight,
+                         const torch::stable::Tensor& scale,
+                         double epsilon,
+                         std::string mode);
+
+void fused_add_rms_norm_static_fp8(torch::stable::Tensor& out,
+                                   torch::stable::Tensor& residual,
+                                   const torch::stable::Tensor& input,
+                                   const std::optional<torch::stable::Tensor>& weight,
+                                   const torch::stable::Tensor& scale,
+                                   double epsilon,
+                                   std::string mode);
+
+void rms_norm_dynamic_fp8(torch::stable::Tensor& out,
+                          torch::stable::Tensor& scales,
+                          const torch::stable::Tensor& input,
+                          const std::optional<torch::stable::Tensor>& weight,
+                          const std::optional<torch::stable::Tensor>& bound,
+                          double epsilon,
+                          std::string mode,
+                          std::string scaling);
+
+void fused_add_rms_norm_dynamic_fp8(torch::stable::Tensor& out,
+                                    torch::stable::Tensor& scales,
+                                    torch::stable::Tensor& residual,
+                                    const torch::stable::Tensor& input,
+                                    const std::optional<torch::stable::Tensor>& weight,
+                                    const std::optional<torch::stable::Tensor>& bound,
+                                    double epsilon,
+                                    std::string mode,
+                                    std::string scaling);

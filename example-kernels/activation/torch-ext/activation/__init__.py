@@ -73,12 +73,36 @@ def gelu_quick(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def relu2(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """out = relu(x) ** 2"""
+    ops.relu2(out, x)
+    return out
+
+
+def swigluoai_and_mul(
+    out: torch.Tensor, x: torch.Tensor, alpha: float = 1.702, limit: float = 7.0
+) -> torch.Tensor:
+    """out = (clamp(x[..., 1::2], -limit, limit) + 1) * g * sigmoid(alpha * g) with
+    g = min(x[..., ::2], limit): the clamped SwiGLU of gpt-oss, operands interleaved"""
+    ops.swigluoai_and_mul(out, x, alpha, limit)
+    return out
+
+
+def silu_and_mul_quant(out: torch.Tensor, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """out = silu_and_mul(x) * (1 / scale), saturated at 448, in float8_e4m3fn"""
+    ops.silu_and_mul_fp8(out, x, scale)
+    return out
+
+
 __all__ = [
     "silu_and_mul",
     "mul_and_silu",
     "gelu_and_mul",
     "gelu_tanh_and_mul",
     "fatrelu_and_mul",
+    "swigluoai_and_mul",
+    "silu_and_mul_quant",
+    "relu2",
     "gelu_fast",
     "gelu_new",
     "gelu_quick",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """RMSNorm and LayerNorm over the last dimension: into a tensor of the caller, fused with the
-residual addition, and differentiable."""
+residual addition, with 8-bit results, and differentiable."""
 
 from typing import List, Optional
 
@@ -8,6 +8,13 @@ import torch
 
 from . import autograd, layers
 from ._ops import ops
+from .dropout import dropout_add_ln_bwd, dropout_add_ln_fwd
+from .fp8 import (
+    fused_add_rms_norm_static_fp8_quant,
+    rms_norm_dynamic_per_token_quant,
+    rms_norm_per_block_quant,
+    rms_norm_static_fp8_quant,
+)
 
 
 def rms_norm(
@@ -78,6 +85,12 @@ __all__ = [
     "layer_norm",
     "apply_rms_norm",
     "apply_rms_norm_backward",
+    "rms_norm_static_fp8_quant",
+    "fused_add_rms_norm_static_fp8_quant",
+    "rms_norm_dynamic_per_token_quant",
+    "rms_norm_per_block_quant",
+    "dropout_add_ln_fwd",
+    "dropout_add_ln_bwd",
     "autograd",
     "layers",
 ]

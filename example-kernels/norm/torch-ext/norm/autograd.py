@@ -27,6 +27,15 @@ def _(input, residual, weight, epsilon, weight_mode):
     return None
 
 
+def _nothing(*args):
+    return None
+
+
+for _name in ("rms_norm", "fused_add_rms_norm"):
+    for _scaling in ("static", "dynamic"):
+        torch.library.register_fake(add_op_namespace_prefix(f"{_name}_{_scaling}_fp8"))(_nothing)
+
+
 @torch.library.register_fake(add_op_namespace_prefix("rms_norm_forward"))
 def _(input, weight, epsilon, weight_mode):
     return input.new_empty(input.shape), _statistic(input)
