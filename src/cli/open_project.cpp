@@ -19,7 +19,9 @@ open_project(const std::string& directory, Strict strict, const Services& servic
         render_error(text.error(), services.terminal);
         return std::nullopt;
     }
-    const std::map<std::string, std::string> sources{{text->config_name, text->config_text}};
+    const std::map<std::string, std::string> sources{
+        {text->config_name, text->config_text},
+        {text->settings_name, text->settings_text.value_or("")}};
     Diagnostics diagnostics;
     auto project =
         project::judge_project(std::move(text).value(), project::Validate::yes, diagnostics);
@@ -63,6 +65,14 @@ Result<plan::SourceSnapshot> read_build_snapshot(const project::Project& project
         snapshot.files.back().generated = true;
     }
     return snapshot;
+}
+
+std::map<std::string, std::string> key_facts(const project::Project& project) {
+    std::map<std::string, std::string> facts;
+    if (project.settings.experimental) {
+        facts.emplace("experimental", "true");
+    }
+    return facts;
 }
 
 std::optional<backend::Platform> host_platform() {

@@ -6,6 +6,7 @@
 #include "plan/plan.hpp"
 #include "project/project.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,9 @@ Result<plan::SourceSnapshot> read_build_snapshot(const project::Project& project
 void render_for(const project::Project& project,
                 const Diagnostics& diagnostics,
                 const Services& services);
+
+/// What kernel-builder.toml adds to every build key.
+std::map<std::string, std::string> key_facts(const project::Project& project);
 
 /// Platform of this machine; nothing for one that no variant is for.
 std::optional<backend::Platform> host_platform();

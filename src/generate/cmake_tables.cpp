@@ -37,8 +37,8 @@ std::vector<BackendId> compiled_backends() {
 std::vector<std::string> paths_of(const config::Strings& list) {
     std::vector<std::string> paths;
     for (const auto& item : list) {
-        std::string path = plan::source_path(item.value).value_or(item.value);
-        paths.push_back(path.empty() ? "." : std::move(path));
+        const std::string path = plan::source_path(item.value).value_or(item.value);
+        paths.push_back(path.empty() ? "." : path);
     }
     return paths;
 }

@@ -44,6 +44,10 @@ std::string registration_header() {
     return std::string{embedded_text("package/registration.h")};
 }
 
+Maturity maturity_of(const config::ProjectSettings& settings) {
+    return settings.experimental ? Maturity::experimental : Maturity::released;
+}
+
 std::string ops_module(FrameworkId framework, std::string_view ops_id, Maturity maturity) {
     KB_ASSERT(framework != FrameworkId::torch_noarch, "noarch kernels have no ops id of their own");
     const std::string_view path =

@@ -4,6 +4,7 @@
 #include "backend/backend.hpp"
 #include "backend/variant.hpp"
 #include "config/config.hpp"
+#include "config/project_settings.hpp"
 #include "package/metadata.hpp"
 
 #include <cstdint>
@@ -16,6 +17,8 @@ namespace kb::generate {
 
 /// Whether importing the kernel needs KERNELS_EXPERIMENTAL=1.
 enum class Maturity : std::uint8_t { released, experimental };
+
+[[nodiscard]] Maturity maturity_of(const config::ProjectSettings& settings);
 
 /// torch-ext/registration.h: the same for every kernel.
 [[nodiscard]] std::string registration_header();

@@ -74,6 +74,17 @@ bool is_package_file(const RelPath& path, const std::vector<std::string>& extens
            std::ranges::find(extensions, extension.substr(1)) != extensions.end();
 }
 
+/// Nothing after an error; what a project without the file says is the default.
+std::optional<config::ProjectSettings> judge_settings(const ProjectText& text,
+                                                      Diagnostics& diagnostics) {
+    if (!text.settings_text) {
+        return config::ProjectSettings{};
+    }
+    const auto root =
+        document::parse_toml(*text.settings_text, {.name = text.settings_name}, diagnostics);
+    return root ? config::read_project_settings(*root, diagnostics) : std::nullopt;
+}
+
 } // namespace
 
 Result<ProjectText>
@@ -81,9 +92,9 @@ read_project(sys::FileSystem& fs, const sys::Path& current, std::string_view dir
     ProjectText out;
     const bool is_here = directory.empty() || directory == ".";
     out.root = is_here ? current : (current / sys::Path{std::string{directory}}).lexically_normal();
-    out.config_name =
-        is_here ? "build.toml"
-                : (sys::Path{std::string{directory}} / "build.toml").lexically_normal().string();
+    const sys::Path named = is_here ? sys::Path{} : sys::Path{std::string{directory}};
+    out.config_name = (named / "build.toml").lexically_normal().string();
+    out.settings_name = (named / config::kProjectSettingsFile).lexically_normal().string();
     const Result<sys::FileInfo> info = fs.stat(out.root);
     if (!info) {
         return Error{.code = info.error().code,
@@ -106,6 +117,13 @@ read_project(sys::FileSystem& fs, const sys::Path& current, std::string_view dir
         return std::move(text).error();
     }
     out.config_text = std::move(text).value();
+    Result<std::string> settings =
+        fs.read_file(out.root / config::kProjectSettingsFile, kMaxConfigBytes);
+    if (settings) {
+        out.settings_text = std::move(settings).value();
+    } else if (settings.error().code != ErrorCode::not_found) {
+        return std::move(settings).error();
+    }
     KB_TRY(list_files(fs, out.root, "", out.files));
     std::ranges::sort(out.files);
     return out;
@@ -119,13 +137,14 @@ judge_project(ProjectText text, Validate validate, Diagnostics& diagnostics) {
         return std::nullopt;
     }
     auto config = config::read(*root, diagnostics);
-    if (!config) {
+    const auto settings = judge_settings(text, diagnostics);
+    if (!config || !settings) {
         return std::nullopt;
     }
     if (validate == Validate::yes) {
         config::validate(*config, text.files, diagnostics);
     }
-    return Project{.text = std::move(text), .config = std::move(*config)};
+    return Project{.text = std::move(text), .config = std::move(*config), .settings = *settings};
 }
 
 RelPath package_directory(const config::Config& config) {

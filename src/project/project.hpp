@@ -4,6 +4,7 @@
 #include "base/diagnostics.hpp"
 #include "base/result.hpp"
 #include "config/config.hpp"
+#include "config/project_settings.hpp"
 #include "plan/source_snapshot.hpp"
 #include "sys/file_system.hpp"
 
@@ -22,6 +23,9 @@ struct ProjectText {
     /// As messages call it: "build.toml", or "DIR/build.toml" when the user named a directory.
     std::string config_name{};
     std::string config_text{};
+    /// kernel-builder.toml beside it, named in the same way; absent when there is none.
+    std::string settings_name{};
+    std::optional<std::string> settings_text{};
     /// All files but those of `build/`, `.kernel-builder/`, `.git/` and Python's caches, sorted.
     std::vector<RelPath> files{};
 };
@@ -30,6 +34,7 @@ struct ProjectText {
 struct Project {
     ProjectText text{};
     config::Config config{};
+    config::ProjectSettings settings{};
 
     [[nodiscard]] sys::Path root() const { return text.root; }
 
@@ -40,7 +45,8 @@ struct Project {
 /// directory or holds no build.toml: the message says which and what to do.
 Result<ProjectText>
 read_project(sys::FileSystem& fs, const sys::Path& current, std::string_view directory);
-/// Parses and decodes build.toml; with `validate` also the semantic findings.
+/// Parses and decodes build.toml and kernel-builder.toml; with `validate` also the semantic
+/// findings.
 enum class Validate : std::uint8_t { no, yes };
 std::optional<Project> judge_project(ProjectText text, Validate validate, Diagnostics& diagnostics);
 

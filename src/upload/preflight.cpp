@@ -32,7 +32,7 @@ public:
         if (package.metadata.experimental) {
             object(Refusal::experimental,
                    package,
-                   fmt::format("variant '{}' was built with an experimental toolchain",
+                   fmt::format("variant '{}' is marked experimental",
                                package.variant));
         }
     }

@@ -239,7 +239,8 @@ private:
                                  .lock = lock->lock,
                                  .selection = selection,
                                  .tool_version = KB_VERSION,
-                                 .lock_origin = lock->origin},
+                                 .lock_origin = lock->origin,
+                                 .facts = key_facts(world.project)},
                                 diagnostics);
         if (diagnostics.has_errors()) {
             render_for(world.project, diagnostics, services);

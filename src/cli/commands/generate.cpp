@@ -128,7 +128,8 @@ private:
                                 .selection = selection,
                                 .unique_id = options_.unique_id,
                                 .tool_version = KB_VERSION,
-                                .lock_origin = out.lock.origin},
+                                .lock_origin = out.lock.origin,
+                                .facts = key_facts(out.project)},
                                diagnostics);
         render_for(out.project, diagnostics, services);
         if (!plan) {

@@ -261,7 +261,8 @@ private:
                                 .matrix = plan::default_support_matrix(),
                                 .snapshot = *snapshot,
                                 .lock = no_lock,
-                                .selection = selection},
+                                .selection = selection,
+                                .facts = key_facts(project)},
                                diagnostics);
         render_for(project, diagnostics, services);
         return plan;

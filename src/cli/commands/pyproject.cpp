@@ -124,7 +124,8 @@ ExitCode write_pyproject(const project::Project& project,
          .snapshot = snapshot,
          .unique_id =
              options.unique_id ? *options.unique_id : plan::unique_id(project.config, snapshot),
-         .provenance = std::move(provenance)});
+         .provenance = std::move(provenance),
+         .maturity = generate::maturity_of(project.settings)});
     const sys::Path target =
         options.target ? services.current_directory / *options.target : project.root();
     if (const auto info = services.fs.stat(target);
