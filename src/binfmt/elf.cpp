@@ -323,6 +323,27 @@ bool is_elf(Bytes head) {
                                      "ELF");
 }
 
+Result<std::vector<ElfSection>> read_elf_sections(const ByteSource& source) {
+    KB_TRY(const std::vector<std::byte> header,
+           read_range(source, {0, elf::kHeaderSize}, elf::kHeaderSize, "the ELF header"));
+    if (load_le<std::uint8_t>(header, 4) != 2 || load_le<std::uint8_t>(header, 5) != 1) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message = "only 64-bit little-endian ELF files are looked into"};
+    }
+    KB_TRY(std::vector<elf::Section> sections, elf::read_sections(source, header));
+    std::vector<ElfSection> out;
+    for (elf::Section& section : sections) {
+        if (section.type == elf::kNoBits) {
+            continue;
+        }
+        if (!fits(section.range, source.size())) {
+            return elf::corrupt(fmt::format("section '{}' does not lie in the file", section.name));
+        }
+        out.push_back({.name = std::move(section.name), .range = section.range});
+    }
+    return out;
+}
+
 Result<SharedObject> read_elf(const ByteSource& source) {
     KB_TRY(const std::vector<std::byte> header,
            read_range(source, {0, elf::kHeaderSize}, elf::kHeaderSize, "the ELF header"));

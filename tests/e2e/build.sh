@@ -46,5 +46,21 @@ if [ "$(id -u)" = 0 ]; then
   check "without a network route --offline builds from the store" unshare --net -- "$kb" build k --matrix --offline
   same_tree "with the same bytes" k/build killed/build
 fi
+# --check-reproducible: equal for a CPU kernel; what makes a difference is named.
+"$kb" init again --name me/again --backends cpu >/dev/null 2>&1
+check_exit 0 "two builds gave the same bytes" "--check-reproducible: a CPU kernel gives the same bytes twice" build again --check-reproducible
+check_not "and leaves the project as it was" test -e again/build
+build again --check-reproducible --json >twice.json 2>/dev/null
+equal "as JSON" "$(python3 -c 'import json; d=json.load(open("twice.json")); print(d["schema"], d["reproducible"], d["differences"])')" "kernel-builder/reproducible/1 True []"
+# Steps before the one below, so that there is a log.
+for n in 1 2 3 4; do echo "int again_step_$n;" >"again/again_cpu/step$n.cpp"; sed -i "s,^  \"again_cpu/relu.cpp\",  \"again_cpu/step$n.cpp\"\,\n&," again/build.toml; done
+# The log of the build, with times of the steps before, is the one thing in the sandbox that differs from run to run.
+cat >>again/torch-ext/torch_binding.cpp <<'CPP'
+__asm__(".section .stamp,\"a\"\n.incbin \"/work/.ninja_log\"\n.previous\n");
+CPP
+export TMPDIR=$scratch/tmp; mkdir -p "$TMPDIR"
+check_exit 1 "abi3.so' differs in section '.stamp' from byte" "what embeds the time of the build is named with file and section" build again --check-reproducible -j 2
+check "both variants are kept to look at" sh -c "ls '$TMPDIR'/kernel-builder-twice-*/a/build/*/metadata.json"
+unset TMPDIR
 start=$(date +%s%N); "$kb" build k --matrix >/dev/null 2>&1; "$kb" build k --matrix >/dev/null 2>&1; end=$(date +%s%N)
 echo "two no-op builds took $(((end - start) / 1000000)) ms"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "build/pipeline.hpp"
+#include "build/reproduce.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
 #include "cli/progress.hpp"
@@ -8,6 +9,8 @@
 #include "cli/selection_options.hpp"
 #include "cli/settings.hpp"
 #include "document/json.hpp"
+#include "store/blob_store.hpp"
+#include "sys/environment.hpp"
 #include "sys/host_limits.hpp"
 
 #include <fmt/format.h>
@@ -43,6 +46,7 @@ struct BuildCommandOptions {
     SettingFlags settings{};
     std::optional<std::string> from{};
     std::vector<std::string> allow_unchecked{};
+    bool check_reproducible = false;
     bool fail_fast = false;
     bool no_cache = false;
     bool dry_run = false;
@@ -102,6 +106,31 @@ document::Node json_of(const build::BuildReport& report) {
                                   {"seconds", report.seconds}});
 }
 
+document::Node json_of(const build::ReproduceReport& report) {
+    document::Node differences = document::Node::array();
+    for (const build::FileDifference& d : report.differences) {
+        differences.push(document::Node::table(
+            {{"file", d.file},
+             {"section", d.section.empty() ? document::Node{} : document::Node{d.section}},
+             {"offset", d.offset},
+             {"what", d.what}}));
+    }
+    document::Node builds = document::Node::array();
+    for (const build::BuildReport& built : report.builds) {
+        builds.push(json_of(built));
+    }
+    document::Node kept = document::Node::array();
+    for (const sys::Path& path : report.kept) {
+        kept.push(document::Node{path.string()});
+    }
+    return document::Node::table({{"schema", "kernel-builder/reproducible/1"},
+                                  {"variant", report.variant},
+                                  {"reproducible", report.equal()},
+                                  {"differences", std::move(differences)},
+                                  {"builds", std::move(builds)},
+                                  {"kept", std::move(kept)}});
+}
+
 class BuildCommand final : public Command {
 public:
     [[nodiscard]] std::string_view name() const override { return "build"; }
@@ -154,6 +183,9 @@ public:
              .help = "stop at the first failure",
              .target = &options_.fail_fast},
             {.name = "--no-cache", .help = "compile without ccache", .target = &options_.no_cache},
+            {.name = "--check-reproducible",
+             .help = "build one variant twice in other circumstances and compare every byte",
+             .target = &options_.check_reproducible},
             {.name = "--dry-run",
              .help = "say what would be built and stop",
              .target = &options_.dry_run},
@@ -178,6 +210,14 @@ public:
         }
         if (options_.dry_run) {
             return ExitCode::ok;
+        }
+        if (options_.check_reproducible && prepared.plan.variants.size() != 1) {
+            services.terminal.err(
+                fmt::format("error: '--check-reproducible' builds one variant, and {} were chosen\n"
+                            "note: name one with --variant; 'kernel-builder list-variants' prints "
+                            "them\n",
+                            prepared.plan.variants.size()));
+            return ExitCode::usage;
         }
         return build_variants(prepared, services);
     }
@@ -255,7 +295,8 @@ private:
                                 .lock = out.lock.lock,
                                 .selection = selection,
                                 .tool_version = KB_VERSION,
-                                .lock_origin = out.lock.origin},
+                                .lock_origin = out.lock.origin,
+                                .facts = key_facts(out.project)},
                                diagnostics);
         render_for(out.project, diagnostics, services);
         if (!plan) {
@@ -343,7 +384,8 @@ private:
         options.fetch.on_progress = [&](std::string_view text) {
             progress.stage(text);
         };
-        if (!prepared.work.stale.empty() && !check_level(options.level, services)) {
+        const bool builds = options_.check_reproducible || !prepared.work.stale.empty();
+        if (builds && !check_level(options.level, services)) {
             return ExitCode::toolchain;
         }
         const build::BuildInput input{
@@ -351,16 +393,18 @@ private:
             .snapshot = prepared.snapshot,
             .plan = prepared.plan,
             .lock = prepared.lock.lock,
-            .git = prepared.work.stale.empty() ? project::GitState{}
-                                               : project::read_git_state(services.processes,
-                                                                         services.environment,
-                                                                         prepared.project.root())};
+            .git = builds ? project::read_git_state(
+                                services.processes, services.environment, prepared.project.root())
+                          : project::GitState{}};
         const build::BuildEvents events{
             .on_stage = [&](std::string_view text) { progress.stage(text); },
             .on_progress =
                 [&](const build::NinjaProgress& p) {
                     progress.count(p.finished, p.total, p.what);
                 }};
+        if (options_.check_reproducible) {
+            return reproduce(input, options, events, progress, services);
+        }
         Result<build::BuildReport> report =
             build::run(input, prepared.work, options, build_services(services), events);
         progress.clear();
@@ -370,6 +414,53 @@ private:
         }
         render(*report, services);
         return report->ok() ? ExitCode::ok : ExitCode::failed;
+    }
+
+    ExitCode reproduce(const build::BuildInput& input,
+                       const build::BuildOptions& options,
+                       const build::BuildEvents& events,
+                       ProgressLine& progress,
+                       const Services& services) const {
+        const std::string base = sys::lookup(services.environment, "TMPDIR").value_or("/tmp");
+        const sys::Path scratch =
+            services.current_directory / base / ("kernel-builder-twice-" + store::unique_name());
+        const Result<build::ReproduceReport> report =
+            build::reproduce(input, options, build_services(services), events, scratch);
+        progress.clear();
+        if (!report) {
+            render_error(report.error(), services.terminal);
+            return exit_code_for(report.error(), ExitCode::toolchain);
+        }
+        render(*report, services);
+        return report->equal() ? ExitCode::ok : ExitCode::failed;
+    }
+
+    void render(const build::ReproduceReport& report, const Services& services) const {
+        if (options_.json) {
+            services.terminal.out(document::write_json(json_of(report)));
+            return;
+        }
+        if (!report.builds.back().ok()) {
+            render(report.builds.back(), services);
+            return;
+        }
+        if (report.equal()) {
+            services.terminal.out(
+                fmt::format("{}: two builds gave the same bytes\n", report.variant));
+            return;
+        }
+        std::string text = fmt::format("{}: two builds differ\n", report.variant);
+        for (const build::FileDifference& d : report.differences) {
+            const std::string where =
+                d.section.empty() ? std::string{} : fmt::format(" in section '{}'", d.section);
+            text += d.what == "changed"
+                        ? fmt::format("  '{}' differs{} from byte {}\n", d.file, where, d.offset)
+                        : fmt::format("  '{}' is {} build\n", d.file, d.what);
+        }
+        services.terminal.out(text);
+        services.terminal.err(fmt::format("note: both are kept: '{}' and '{}'\n",
+                                          report.kept.front().string(),
+                                          report.kept.back().string()));
     }
 
     static bool check_level(sandbox::Level level, const Services& services) {
