@@ -256,6 +256,21 @@ def test_gradients_have_the_same_bits_every_time(kernel, device, dtype):
             torch.testing.assert_close(g, f, atol=0, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("d", [64, 128, 256])
+def test_gradients_without_a_visible_partner(kernel, device, d, dtype):
+    # Whole tiles of queries see no key; whole tiles of keys are seen by no query.
+    cases = (((300, 100), dict(causal=True), 200, 0), ((100, 300), dict(window_size=(5, 0)), 0, 195))
+    for lengths, kwargs, lost_queries, lost_keys in cases:
+        q, k, v = (t.requires_grad_() for t in inputs(1, lengths, 2, 1, d, dtype, device))
+        grad = tensor(q.shape, dtype, device, 5)
+        for _ in range(20 if device == "cuda" else 1):
+            got = torch.autograd.grad(kernel.flash_attn_func(q, k, v, **kwargs), [q, k, v], grad)
+            for g, lost in zip(got, (lost_queries, lost_keys, lost_keys)):
+                assert not g[:, :lost].any()
+                assert g[:, lost:].any()
+
+
 def test_strided_gradient(kernel, device):
     q, k, v = (t.requires_grad_() for t in inputs(1, (9, 12), 2, 1, 16, torch.float32, device))
     out = kernel.flash_attn_func(q, k, v)
