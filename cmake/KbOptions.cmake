@@ -39,6 +39,9 @@ find_package(CURL REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(LibArchive REQUIRED)
 find_package(SQLite3 REQUIRED)
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW) # Boost's own package file; older CMake has only its finder
+endif()
 find_package(Boost REQUIRED)
 find_package(Threads REQUIRED)
 

@@ -2,8 +2,10 @@
 #include "build/inspect.hpp"
 
 #include "base/text.hpp"
+#include "check/cxx_names.hpp"
 #include "sys/random_access_file.hpp"
 #include "sys/worker_pool.hpp"
+#include "toolchain/torch_names.hpp"
 
 #include <fmt/format.h>
 
@@ -13,6 +15,8 @@
 namespace kb::build {
 
 namespace {
+
+using toolchain::TorchNames;
 
 class FileSource final : public binfmt::ByteSource {
 public:
@@ -53,6 +57,33 @@ check::Library inspect_library(const sys::Path& directory, std::string path) {
     return out;
 }
 
+/// A variant of one torch version with C++ names that may be torch's: only then the list is read.
+bool wants_torch_names(const check::CheckInput& input) {
+    return input.promise.variant &&
+           input.promise.variant->framework == backend::FrameworkId::torch &&
+           std::ranges::any_of(input.libraries, [](const check::Library& library) {
+               return library.object &&
+                      std::ranges::any_of(library.object->imports,
+                                          [](const binfmt::Symbol& symbol) {
+                                              return check::may_be_torch(symbol.name);
+                                          });
+           });
+}
+
+std::string no_list(const backend::Variant& variant, const std::vector<Version>& known) {
+    std::vector<std::string> texts;
+    for (const Version& version : known) {
+        texts.push_back(version.to_text());
+    }
+    return fmt::format(
+        "there is no list of the names that torch {} for {} on {} exports; there are "
+        "lists for cpu and cuda on x86_64-linux of torch {}",
+        variant.framework_version.to_text(),
+        backend::to_text(variant.backend),
+        backend::to_text(variant.platform),
+        fmt::join(texts, ", "));
+}
+
 } // namespace
 
 Result<binfmt::SharedObject> inspect_file(const sys::Path& path) {
@@ -75,6 +106,24 @@ inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, unsigned thre
         out[i] = inspect_library(directory, paths[i]);
     });
     return out;
+}
+
+check::Report run_checks(check::CheckInput input) {
+    TorchNames torch; // what the input points to
+    if (wants_torch_names(input)) {
+        const backend::Variant& variant = *input.promise.variant;
+        auto names =
+            toolchain::torch_names(variant.framework_version, variant.backend, variant.platform);
+        if (!names) {
+            input.torch_names.missing_reason = names.error().to_text();
+        } else if (names->names.empty()) {
+            input.torch_names.missing_reason = no_list(variant, names->known);
+        } else {
+            torch = *std::move(names);
+            input.torch_names.names = torch.names;
+        }
+    }
+    return check::run(input, check::all_checks());
 }
 
 check::Promise promise_of(std::string_view variant_name, const package::Metadata* metadata) {

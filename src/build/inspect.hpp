@@ -22,6 +22,9 @@ namespace kb::build {
 [[nodiscard]] Result<std::vector<check::Library>>
 inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, unsigned threads);
 
+/// Runs every check, with what they need besides the libraries: the names that torch exports.
+[[nodiscard]] check::Report run_checks(check::CheckInput input);
+
 /// What a finished variant claims by its directory name and its metadata. Defaults where it says
 /// nothing: manylinux_2_28, limited API of Python 3.9, macOS 15.0 (26.0 for Metal).
 [[nodiscard]] check::Promise promise_of(std::string_view variant_name,

@@ -80,7 +80,7 @@ Result<check::Report> check_stage(const SealContext& context, const plan::Planne
                             .allow_unchecked = context.allow_unchecked};
     KB_TRY(input.libraries,
            inspect_libraries(context.fs, context.workspace.stage(variant.name.text()), 2));
-    return check::run(input, check::all_checks());
+    return run_checks(std::move(input));
 }
 
 Result<digest::Digest> seal(const SealContext& context, const plan::PlannedVariant& variant) {

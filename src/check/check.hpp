@@ -44,11 +44,20 @@ struct Library {
     std::string unread_reason{};
 };
 
+/// C++ names that the torch of the variant exports. Without `names` the reason says why.
+struct TorchNameList {
+    /// Sorted, borrowed.
+    std::optional<std::span<const std::string_view>> names{};
+    std::string missing_reason = "the names that this torch exports were not given";
+};
+
 struct CheckInput {
     /// Name of the variant directory.
     std::string variant{};
     std::vector<Library> libraries{};
     Promise promise{};
+    /// For variants of one torch version.
+    TorchNameList torch_names{};
     /// Ids of checks that may say not_checked.
     std::vector<std::string> allow_unchecked{};
 };

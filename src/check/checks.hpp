@@ -10,6 +10,7 @@ namespace kb::check {
 [[nodiscard]] Check manylinux_check();
 [[nodiscard]] Check python_abi_check();
 [[nodiscard]] Check torch_abi_check();
+[[nodiscard]] Check torch_names_check();
 [[nodiscard]] Check needed_check();
 [[nodiscard]] Check imports_check();
 [[nodiscard]] Check hygiene_check();

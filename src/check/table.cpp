@@ -10,6 +10,7 @@ std::span<const Check> all_checks() {
                                    manylinux_check(),
                                    python_abi_check(),
                                    torch_abi_check(),
+                                   torch_names_check(),
                                    needed_check(),
                                    imports_check(),
                                    hygiene_check(),

@@ -140,7 +140,7 @@ check::Report check_libraries(const CheckAbiRequest& request,
     if (request.macos) {
         input.promise.macos = request.macos;
     }
-    return check::run(input, check::all_checks());
+    return build::run_checks(std::move(input));
 }
 
 /// A report that says why there is none.

@@ -61,10 +61,9 @@ check::Report check_variant(const project::VariantDir& variant, const Services& 
         return refuse(libraries.error());
     }
     check::Report report =
-        check::run({.variant = variant.name,
-                    .libraries = std::move(*libraries),
-                    .promise = build::promise_of(variant.name, &package->metadata)},
-                   check::all_checks());
+        build::run_checks({.variant = variant.name,
+                           .libraries = std::move(*libraries),
+                           .promise = build::promise_of(variant.name, &package->metadata)});
     add_package_findings(*package, report);
     return report;
 }

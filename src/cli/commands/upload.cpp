@@ -287,11 +287,10 @@ private:
                 render_error(libraries.error(), services.terminal);
                 return ExitCode::failed;
             }
-            checked[package.variant] = state_of(
-                check::run({.variant = package.variant,
-                            .libraries = std::move(*libraries),
-                            .promise = build::promise_of(package.variant, &package.metadata)},
-                           check::all_checks()));
+            checked[package.variant] = state_of(build::run_checks(
+                {.variant = package.variant,
+                 .libraries = std::move(*libraries),
+                 .promise = build::promise_of(package.variant, &package.metadata)}));
         }
         std::set<upload::Refusal> allowed;
         for (const AllowFlag& flag : options_.allow) {
