@@ -24,7 +24,7 @@ stage_file(sys::FileSystem& fs, const sys::Path& path, std::string_view content,
 
 std::string ops_module(const SealContext& context, const plan::PlannedVariant& variant) {
     const backend::FrameworkId framework = variant.name.variant().framework;
-    const generate::Maturity maturity = generate::Maturity::released;
+    const generate::Maturity maturity = generate::maturity_of(context.project.settings);
     if (framework == backend::FrameworkId::torch_noarch) {
         return generate::noarch_ops_module(
             context.project.config.name.module_name(), context.plan.unique_id, maturity);
@@ -92,6 +92,7 @@ Result<digest::Digest> seal(const SealContext& context, const plan::PlannedVaria
     if (variant.promises.device_code != backend::DeviceCode::none) {
         input.archs = variant.promises.archs; // check_stage() compared them with the binary
     }
+    input.maturity = generate::maturity_of(context.project.settings);
     input.provenance = context.provenance;
     input.provenance->build_key = variant.key.id();
     package::Metadata metadata = generate::make_metadata(input);

@@ -62,5 +62,15 @@ export TMPDIR=$scratch/tmp; mkdir -p "$TMPDIR"
 check_exit 1 "abi3.so' differs in section '.stamp' from byte" "what embeds the time of the build is named with file and section" build again --check-reproducible -j 2
 check "both variants are kept to look at" sh -c "ls '$TMPDIR'/kernel-builder-twice-*/a/build/*/metadata.json"
 unset TMPDIR
+# kernel-builder.toml: a kernel that says that it is experimental.
+"$kb" init trial --name me/trial --framework torch-noarch --backends cpu >/dev/null 2>&1
+printf 'schema = "kernel-builder/project/1"\nexperimental = true\n' >trial/kernel-builder.toml
+check "an experimental kernel builds" build trial
+check "its metadata say so" sh -c 'grep -q "\"experimental\": true" trial/build/*/metadata.json'
+check_exit 1 "KERNELS_EXPERIMENTAL=1" "importing it needs the user's word" env PYTHONPATH="$(echo trial/build/*/)" python3 -B -c 'import importlib.util,sys,glob; s=importlib.util.spec_from_file_location("_ops", glob.glob("trial/build/*/_ops.py")[0]); m=importlib.util.module_from_spec(s); s.loader.exec_module(m)'
+sed -i 's/true/false/' trial/kernel-builder.toml
+check_exit 0 "what it is built from changed" "a changed word is a changed build key" "$kb" build trial --dry-run
+echo 'experimetal = true' >>trial/kernel-builder.toml
+check_exit 3 "kernel-builder.toml:3:1: error: .*experimetal" "a key that is read by nobody is an error" "$kb" build trial --dry-run
 start=$(date +%s%N); "$kb" build k --matrix >/dev/null 2>&1; "$kb" build k --matrix >/dev/null 2>&1; end=$(date +%s%N)
 echo "two no-op builds took $(((end - start) / 1000000)) ms"

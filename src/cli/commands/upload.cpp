@@ -80,7 +80,7 @@ struct UploadOptions {
         AllowFlag{.refusal = upload::Refusal::mixed_versions,
                   .help = "publish different versions to one --branch"},
         AllowFlag{.refusal = upload::Refusal::experimental,
-                  .help = "publish what an experimental toolchain built"}};
+                  .help = "publish what is marked experimental"}};
 };
 
 /// Where and what, before the registry is asked.
