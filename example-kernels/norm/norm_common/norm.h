@@ -9,6 +9,8 @@
 
 #if defined(__CUDACC__)
 #define NORM_INLINE __host__ __device__ __forceinline__
+#elif defined(__GNUC__)
+#define NORM_INLINE inline __attribute__((always_inline))
 #else
 #define NORM_INLINE inline
 #endif

@@ -9,6 +9,7 @@
 #include <cstring>
 
 namespace rownorm {
+namespace { // several instruction sets include this: no symbol may be shared between them
 
 inline float from_bits(std::uint32_t bits) {
     float value;
@@ -104,4 +105,5 @@ inline std::uint8_t to_e4m3(float v) {
     return static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120U << 3)));
 }
 
+} // namespace
 } // namespace rownorm

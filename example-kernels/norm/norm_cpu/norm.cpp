@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The readable version: a row at a time, sums over sixteen interleaved lanes in a fixed order.
+// The readable version: a row at a time, sums over interleaved lanes in a fixed order. Where the
+// processor has AVX2 or AVX-512, the loops of rows_simd.h do the same in vectors.
 #include "../norm_common/norm.h"
 
 #include "float16.h"
+#include "rows.h"
 
 #include <cmath>
 #include <vector>
@@ -12,9 +14,8 @@ namespace rownorm {
 namespace {
 
 // term(0) + ... + term(n - 1); the lanes let the compiler use vector registers.
-template <typename Term>
+template <int kLanes = kRowLanes, typename Term>
 float sum(std::int64_t n, const Term& term) {
-    constexpr int kLanes = 16;
     float lanes[kLanes] = {};
     std::int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
@@ -220,7 +221,7 @@ void backward_column(const Problem& problem, const BackwardBuffers& buffers, std
         return Number::widen(at<Number>(buffers.grad_y, buffers.grad_y_rows, row)[column]);
     };
     if (buffers.grad_weight != nullptr) {
-        const float total = sum(problem.rows, [&](std::int64_t row) {
+        const float total = sum<kColumnLanes>(problem.rows, [&](std::int64_t row) {
             const float mean = problem.kind == Kind::layer ? buffers.mean[row] : 0.0F;
             const float x = Number::widen(at<Number>(buffers.x, buffers.x_rows, row)[column]);
             return grad_y(row) * ((x - mean) * buffers.rstd[row]);
@@ -228,7 +229,8 @@ void backward_column(const Problem& problem, const BackwardBuffers& buffers, std
         store_parameter<Number>(problem, buffers.grad_weight, column, total);
     }
     if (buffers.grad_bias != nullptr) {
-        store_parameter<Number>(problem, buffers.grad_bias, column, sum(problem.rows, grad_y));
+        store_parameter<Number>(
+            problem, buffers.grad_bias, column, sum<kColumnLanes>(problem.rows, grad_y));
     }
 }
 
@@ -245,12 +247,62 @@ void with_number(DType dtype, const Body& body) {
     }
 }
 
+// The weights and biases as the row loops take them, in fp32.
+struct WideParameters {
+    std::vector<float> weight;
+    std::vector<float> bias;
+
+    WideParameters(const Problem& problem, const void* weight_data, const void* bias_data)
+        : weight(static_cast<std::size_t>(problem.cols)),
+          bias(problem.kind == Kind::layer ? weight.size() : 0) {
+        const float offset = problem.mode == Mode::gemma ? 1.0F : 0.0F;
+        with_number(problem.dtype, [&](auto number) {
+            using Number = decltype(number);
+            const auto w = weight_of<Number>(problem, weight_data);
+            const Parameter<Number> b{bias_data, problem.weight_dtype == DType::f32, 0.0F};
+            for (std::size_t i = 0; i < weight.size(); ++i) {
+                const auto at = static_cast<std::int64_t>(i);
+                weight[i] = offset == 0.0F ? w[at] : offset + w[at];
+            }
+            for (std::size_t i = 0; i < bias.size(); ++i) {
+                bias[i] = b[static_cast<std::int64_t>(i)];
+            }
+        });
+    }
+
+    RowParameters get() const { return {weight.data(), bias.data()}; }
+};
+
 } // namespace
+
+const RowLoops* row_loops() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    static const RowLoops* const best = []() -> const RowLoops* {
+        __builtin_cpu_init();
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+            return &row_loops_avx512();
+        }
+        if (__builtin_cpu_supports("avx2")) { // no processor has it without F16C
+            return &row_loops_avx2();
+        }
+        return nullptr;
+    }();
+    return best;
+#else
+    return nullptr;
+#endif
+}
 
 void forward_cpu(const Problem& problem,
                  const ForwardBuffers& buffers,
                  std::int64_t begin,
                  std::int64_t end) {
+    if (const RowLoops* loops = row_loops()) {
+        const WideParameters parameters(problem, buffers.weight, buffers.bias);
+        loops->forward(problem, buffers, parameters.get(), begin, end);
+        return;
+    }
     with_number(problem.dtype, [&](auto number) {
         for (std::int64_t row = begin; row < end; ++row) {
             forward_row<decltype(number)>(problem, buffers, row);
@@ -281,6 +333,11 @@ void backward_rows_cpu(const Problem& problem,
                        const BackwardBuffers& buffers,
                        std::int64_t begin,
                        std::int64_t end) {
+    if (const RowLoops* loops = row_loops()) {
+        const WideParameters parameters(problem, buffers.weight, nullptr);
+        loops->backward(problem, buffers, parameters.get(), begin, end);
+        return;
+    }
     with_number(problem.dtype, [&](auto number) {
         for (std::int64_t row = begin; row < end; ++row) {
             backward_row<decltype(number)>(problem, buffers, row);
@@ -292,6 +349,26 @@ void backward_columns_cpu(const Problem& problem,
                           const BackwardBuffers& buffers,
                           std::int64_t begin,
                           std::int64_t end) {
+    if (const RowLoops* loops = row_loops()) {
+        const std::int64_t whole = begin + (end - begin) / 64 * 64;
+        const auto size = static_cast<std::size_t>(whole - begin);
+        std::vector<float> weight_sums(size);
+        std::vector<float> bias_sums(size);
+        loops->columns(problem, buffers, weight_sums.data(), bias_sums.data(), begin, whole);
+        with_number(problem.dtype, [&](auto number) {
+            using Number = decltype(number);
+            for (std::int64_t column = begin; column < whole; ++column) {
+                const auto at = static_cast<std::size_t>(column - begin);
+                if (buffers.grad_weight != nullptr) {
+                    store_parameter<Number>(problem, buffers.grad_weight, column, weight_sums[at]);
+                }
+                if (buffers.grad_bias != nullptr) {
+                    store_parameter<Number>(problem, buffers.grad_bias, column, bias_sums[at]);
+                }
+            }
+        });
+        begin = whole; // the loop below takes the rest
+    }
     with_number(problem.dtype, [&](auto number) {
         for (std::int64_t column = begin; column < end; ++column) {
             backward_column<decltype(number)>(problem, buffers, column);
