@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/mounts.hpp"
 
+#include <fmt/format.h>
+
 namespace kb::backend {
 
 namespace {
 
-std::string mount(std::string_view kind, std::string_view name) {
-    return std::string{kToolchainMount}.append(kind).append(name);
+/// With one allocation: every compile and link command of a plan asks.
+std::string mount(std::string_view kind, const Version& version) {
+    const fmt::format_int major{version.major()};
+    const fmt::format_int minor{version.minor()};
+    std::string path;
+    path.reserve(kToolchainMount.size() + kind.size() + major.size() + 1 + minor.size());
+    path.append(kToolchainMount).append(kind);
+    path.append(major.data(), major.size()).append(1, '.').append(minor.data(), minor.size());
+    return path;
 }
 
 } // namespace
 
 std::string torch_mount(const Version& torch) {
-    return mount("/torch-", torch.major_minor().to_text());
+    return mount("/torch-", torch);
 }
 
 std::string cuda_mount(const Version& cuda) {
-    return mount("/cuda-", cuda.major_minor().to_text());
+    return mount("/cuda-", cuda);
 }
 
 std::string tvm_ffi_mount(const Version& tvm_ffi) {
-    return mount("/tvm-ffi-", tvm_ffi.major_minor().to_text());
+    return mount("/tvm-ffi-", tvm_ffi);
 }
 
 std::string dependency_mount(std::string_view name) {
-    return mount("/", name);
+    return std::string{kToolchainMount}.append("/").append(name);
 }
 
 } // namespace kb::backend

@@ -47,14 +47,15 @@ bool is_plain(std::string_view text) {
 
 } // namespace
 
-void KeyFile::set(std::string_view key, std::string_view value) {
-    KB_ASSERT(is_word(key), "a key is one word");
-    if (text_.empty()) {
-        text_.reserve(2048); // most keys are a page of lines
-        lines_.reserve(32);
-    }
-    Line line{.begin = text_.size(), .key_size = key.size()};
-    text_.append(key).append(1, ' ');
+void KeyFile::reserve(std::size_t bytes, std::size_t lines) {
+    text_.reserve(bytes);
+    lines_.reserve(lines);
+}
+
+void KeyFile::set(std::string_view group, std::string_view key, std::string_view value) {
+    KB_ASSERT(is_word(key) && (group.empty() || is_word(group)), "a key is one word");
+    Line line{.begin = text_.size(), .key_size = group.size() + key.size()};
+    text_.append(group).append(key).append(1, ' ');
     if (is_plain(value)) {
         text_.append(value);
     } else {

@@ -16,7 +16,12 @@ namespace kb::digest {
 class KeyFile {
 public:
     /// A key is set once; twice is our bug.
-    void set(std::string_view key, std::string_view value);
+    void set(std::string_view key, std::string_view value) { set("", key, value); }
+
+    /// The key is `group` and `key` together: "requires:" and an id.
+    void set(std::string_view group, std::string_view key, std::string_view value);
+    /// Room for that many bytes and lines; kept when another file is assigned.
+    void reserve(std::size_t bytes, std::size_t lines);
     [[nodiscard]] std::string to_text() const;
     [[nodiscard]] Digest digest() const;
 

@@ -10,13 +10,20 @@ namespace kb::plan {
 namespace {
 
 constexpr std::string_view kCxx = "/usr/bin/g++";
-/// Room for a usual command, so that it is not moved while it grows.
-constexpr std::size_t kUsualWords = 40;
 
 using Strings = std::vector<std::string>;
 
 void append(Strings& to, const Strings& from) {
     to.insert(to.end(), from.begin(), from.end());
+}
+
+/// With room for all its words and for the output, so that it is not moved while it grows.
+Strings empty_command(const CompileRequest& request) {
+    constexpr std::size_t kFixedWords = 16;
+    Strings command;
+    command.reserve(kFixedWords + request.definitions.size() + request.include.size() +
+                    2 * request.system_include.size() + request.flags.size());
+    return command;
 }
 
 void append_preprocessor_flags(Strings& command, const CompileRequest& request) {
@@ -39,8 +46,7 @@ void append_source(Strings& command, const CompileRequest& request) {
 }
 
 Strings cxx_command(const CompileRequest& request) {
-    Strings command;
-    command.reserve(kUsualWords);
+    Strings command = empty_command(request);
     command.emplace_back(kCxx);
     command.push_back(fmt::format("-std=c++{}", request.cxx_standard));
     command.emplace_back("-O3");
@@ -55,8 +61,7 @@ Strings cxx_command(const CompileRequest& request) {
 }
 
 Strings cuda_command(const CompileRequest& request) {
-    Strings command;
-    command.reserve(kUsualWords);
+    Strings command = empty_command(request);
     command.push_back(backend::cuda_mount(request.toolkit.version) + "/bin/nvcc");
     command.push_back(fmt::format("-ccbin={}", kCxx));
     command.push_back(fmt::format("-std=c++{}", request.cxx_standard));
@@ -90,8 +95,14 @@ std::vector<std::string> compile_command(const CompileRequest& request) {
 }
 
 std::vector<std::string> link_command(const LinkRequest& request) {
-    Strings command{std::string{kCxx}, "-shared", "-o", request.output};
-    command.reserve(request.objects.size() + request.library_dirs.size() + 24);
+    constexpr std::size_t kFixedWords = 11;
+    Strings command;
+    command.reserve(kFixedWords + request.objects.size() + request.library_dirs.size() +
+                    request.needed.size() + request.libraries.size());
+    command.emplace_back(kCxx);
+    command.emplace_back("-shared");
+    command.emplace_back("-o");
+    command.push_back(request.output);
     append(command, request.objects);
     for (const std::string& dir : request.library_dirs) {
         command.push_back("-L" + dir);

@@ -19,6 +19,7 @@ using backend::FrameworkId;
 /// Without objects and output, which other lines of the key name.
 std::string link_flags(const Link& link) {
     std::string text;
+    text.reserve(512);
     for (const std::string& word : link.command) {
         if (!word.starts_with("tu/") && word != link.output) {
             text += text.empty() ? "" : " ";
@@ -46,6 +47,7 @@ private:
     void add_promises(PlannedVariant& variant, const HostRow& host);
     void add_link(PlannedVariant& variant);
     void add_key(PlannedVariant& variant);
+    [[nodiscard]] const digest::KeyFile& common_key(BackendId backend, const std::string& ops_id);
     void add_source_lines(digest::KeyFile& key);
     void add_metadata_lines(digest::KeyFile& key);
     void add_dependency_lines(digest::KeyFile& key, BackendId backend);
@@ -61,8 +63,8 @@ private:
     /// Requirements of all variants; true: the lock does not hold it.
     std::map<const Pinned*, bool> needed_;
     Pins pins_;
-    /// Python packages and kernels that a backend's variants name.
-    std::map<BackendId, std::pair<std::string, std::string>> depends_;
+    /// Lines of the build key that all variants of a backend share.
+    std::map<BackendId, digest::KeyFile> common_keys_;
 };
 
 void Planner::report_nothing_selected(const VariantChoice& choice) {
@@ -154,7 +156,7 @@ void Planner::add_link(PlannedVariant& variant) {
 /// One line a file that the variant's TUs read, so that --explain can say which one changed.
 void Planner::add_source_lines(digest::KeyFile& key) {
     for (const Tu* tu : tus_) {
-        key.set("tu:" + key_word(tu->source.text()), tu->id);
+        key.set("tu:", key_word(tu->source.text()), tu->id);
     }
 }
 
@@ -169,43 +171,49 @@ void Planner::add_metadata_lines(digest::KeyFile& key) {
 }
 
 void Planner::add_dependency_lines(digest::KeyFile& key, BackendId backend) {
-    const auto [place, added] = depends_.try_emplace(backend);
-    auto& [python, kernels] = place->second;
+    key.set("python-depends", join(config::python_depends_for(input_.config, backend), " "));
+    std::string kernels;
+    for (const config::KernelDependency& item :
+         config::kernel_depends_for(input_.config, backend)) {
+        kernels += fmt::format("{}@{} ",
+                               item.repo_id.value,
+                               item.version    ? fmt::format("v{}", item.version->value)
+                               : item.revision ? item.revision->value
+                                               : std::string{});
+    }
+    key.set("kernel-depends", kernels);
+}
+
+const digest::KeyFile& Planner::common_key(BackendId backend, const std::string& ops_id) {
+    const auto [place, added] = common_keys_.try_emplace(backend);
+    digest::KeyFile& key = place->second;
     if (added) {
-        python = join(config::python_depends_for(input_.config, backend), " ");
-        for (const config::KernelDependency& item :
-             config::kernel_depends_for(input_.config, backend)) {
-            kernels += fmt::format("{}@{} ",
-                                   item.repo_id.value,
-                                   item.version    ? fmt::format("v{}", item.version->value)
-                                   : item.revision ? item.revision->value
-                                                   : std::string{});
+        key.set("format", "kernel-builder/build-key/1");
+        key.set("tool", input_.tool_version);
+        key.set("ops-id", ops_id);
+        add_metadata_lines(key);
+        add_dependency_lines(key, backend);
+        for (const auto& fact : input_.facts) {
+            key.set("fact:", key_word(fact.first), fact.second);
+        }
+        for (const PackageFile& file : input_.snapshot.package) {
+            key.set("package:", key_word(file.path.text()), file.sha256.hex());
         }
     }
-    key.set("python-depends", python);
-    key.set("kernel-depends", kernels);
+    return key;
 }
 
 void Planner::add_key(PlannedVariant& variant) {
     digest::KeyFile& key = variant.key.lines;
-    key.set("format", "kernel-builder/build-key/1");
-    key.set("tool", input_.tool_version);
+    key.reserve(1664, 28); // of a usual variant
+    key = common_key(variant.name.variant().backend, variant.ops_id);
     key.set("variant", variant.name.text());
-    key.set("ops-id", variant.ops_id);
-    add_metadata_lines(key);
-    add_dependency_lines(key, variant.name.variant().backend);
     key.set("link", link_flags(variant.link));
     key.set("archs", join(variant.promises.archs, " "));
-    for (const auto& fact : input_.facts) {
-        key.set("fact:" + key_word(fact.first), fact.second);
-    }
     add_source_lines(key);
     for (const Pinned* pin : pins_) {
-        key.set("requires:" + pin->id, pin->digest.empty() ? "missing" : pin->digest);
+        key.set("requires:", pin->id, pin->digest.empty() ? "missing" : pin->digest);
         needed_.try_emplace(pin, pin->digest.empty());
-    }
-    for (const PackageFile& file : input_.snapshot.package) {
-        key.set("package:" + key_word(file.path.text()), file.sha256.hex());
     }
 }
 

@@ -443,16 +443,21 @@ private:
         accepted_.push_back(std::move(accepted));
     }
 
-    /// By pointer: a variant is dear to move.
+    /// Matrices are written in order; else by pointer, since a variant is dear to move.
     void sort_accepted() {
+        const auto before = [](const Accepted& a, const Accepted& b) {
+            return order_of(a) < order_of(b);
+        };
+        if (std::ranges::is_sorted(accepted_, before)) {
+            return;
+        }
         std::vector<Accepted*> order;
         order.reserve(accepted_.size());
         for (Accepted& accepted : accepted_) {
             order.push_back(&accepted);
         }
-        std::ranges::sort(order, [](const Accepted* a, const Accepted* b) {
-            return order_of(*a) < order_of(*b);
-        });
+        std::ranges::sort(order,
+                          [&](const Accepted* a, const Accepted* b) { return before(*a, *b); });
         std::vector<Accepted> sorted;
         sorted.reserve(order.size());
         for (Accepted* accepted : order) {

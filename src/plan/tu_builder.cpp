@@ -333,6 +333,7 @@ const Pins& TuBuilder::pinned(const std::vector<Requirement>& list, const HostRo
 
 Pins TuBuilder::pins_for(const ChosenVariant& variant, const VariantRows& rows) {
     Pins pins;
+    pins.reserve(16);
     for (const auto* list : requirement_lists(input_.config, input_.matrix, variant, rows)) {
         const Pins& own = pinned(*list, *rows.host);
         pins.insert(pins.end(), own.begin(), own.end());
@@ -377,6 +378,8 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
         key.append(word).append("\n");
     }
     key.append(job.file->sha256.hex()).append("\n");
+    tu.headers.reserve(job.reach.headers.size());
+    tu.requirements.reserve(pins.size());
     for (const SourceFile* header : job.reach.headers) {
         key.append(header->path.text()).append(" ").append(header->sha256.hex()).append("\n");
         tu.headers.push_back(header->path);
