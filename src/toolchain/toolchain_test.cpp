@@ -208,6 +208,19 @@ TEST_CASE("what cannot be fetched says why and what to do", "[toolchain][fetch]"
         CHECK(report.error().to_text().find("Could not find a version") != std::string::npos);
         CHECK(report.error().to_text().find("--from") != std::string::npos);
     }
+    SECTION("an index that is not trusted") {
+        ground.programs.pip_error =
+            "WARNING: Retrying (Retry(total=0)) after connection broken by 'SSLError(certificate "
+            "verify failed)': /simple/torch/\n"
+            "ERROR: Could not find a version that satisfies the requirement torch==9.1.0 (from "
+            "versions: none)\n";
+        const auto report = ground.fetch(ground.wheel_entry());
+        REQUIRE(!report);
+        CHECK(report.error().code == ErrorCode::transient);
+        CHECK(report.error().to_text().find("SSLError(certificate verify failed)") !=
+              std::string::npos);
+        CHECK(report.error().to_text().find("versions") == std::string::npos);
+    }
     SECTION("no network") {
         ground.programs.pip_error = "ERROR: connection refused\n";
         CHECK(ground.fetch(ground.wheel_entry()).error().code == ErrorCode::transient);

@@ -83,6 +83,18 @@ Result<std::vector<std::string>> pip_program(const Machine& machine) {
                             "wheels: install pip, or give a directory of files with --from"};
 }
 
+/// What pip warned of while it tried the index again ("... connection broken by 'SSLError(...)'"):
+/// its closing error then speaks of missing versions. Nothing when it did not.
+std::optional<std::string> broken_connection(std::string_view text) {
+    constexpr std::string_view kMark = "connection broken by ";
+    const std::size_t at = text.rfind(kMark);
+    if (at == std::string_view::npos) {
+        return std::nullopt;
+    }
+    const std::string_view rest = text.substr(at + kMark.size());
+    return std::string{trim(rest.substr(0, rest.find('\n')))};
+}
+
 Error pip_failure(std::string_view what, const sys::ProcessResult& result) {
     std::string last;
     for (const std::string_view line : split(result.err, '\n')) {
@@ -96,6 +108,9 @@ Error pip_failure(std::string_view what, const sys::ProcessResult& result) {
     const bool no_list = last.find("(from versions: none)") != std::string::npos;
     const bool unknown = !no_list && (last.find("No matching distribution") != std::string::npos ||
                                       last.find("Could not find a version") != std::string::npos);
+    if (const auto broken = no_list ? broken_connection(result.err) : std::nullopt) {
+        last = "the index cannot be read: " + *broken;
+    }
     return {.code = unknown ? ErrorCode::not_found : ErrorCode::transient,
             .message = fmt::format(
                 "pip could not fetch '{}' ({}): {}; check the network and pip's index "
