@@ -79,7 +79,8 @@ TEST_CASE("a server with a certificate speaks TLS and nothing else", "[http][tls
     // Somebody who does not know the certificate, and somebody who speaks in the clear.
     CHECK(make_curl_client({})->send({.url = url("/file")}).error().code == ErrorCode::denied);
     const std::string clear = "http" + server->endpoint().substr(5) + "/file";
-    CHECK_FALSE(client->send({.url = Url::parse(clear).value()}).has_value());
+    // A new client: curl 8.14 takes an open TLS connection for the same address in the clear, too.
+    CHECK_FALSE(make_curl_client({})->send({.url = Url::parse(clear).value()}).has_value());
     CHECK(client->send({.url = url("/file")}).has_value());
     server->stop();
 }
