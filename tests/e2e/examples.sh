@@ -22,3 +22,7 @@ sources = re.findall(r"^build \S+: compile(?:_keep)? (\S+)", text, re.M)
 print(max(sources.count(s) for s in set(sources) if "torch-ext" not in s))
 P
 equal "torch-free units of the AOT twin exist once per backend" "$(cat "$scratch/units")" 1
+# A library of one torch is found out where another torch is claimed.
+cp -r "$keep/norm-aot/build/torch215-cxx11-cpu-x86_64-linux" "$scratch/torch29-cxx11-cpu-x86_64-linux"
+check_exit 1 "torch 2.9 has no 'torch::Library::_def\(.*\[torch-symbols\]" "names of another torch: check-abi" \
+  "$kb" check-abi "$scratch/torch29-cxx11-cpu-x86_64-linux"
