@@ -32,8 +32,7 @@ public:
         if (package.metadata.experimental) {
             object(Refusal::experimental,
                    package,
-                   fmt::format("variant '{}' is marked experimental",
-                               package.variant));
+                   fmt::format("variant '{}' is marked experimental", package.variant));
         }
     }
 
