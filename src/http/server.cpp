@@ -242,7 +242,7 @@ private:
         if (!watch(epoll_.get(), number, kOneRequest, EPOLL_CTL_ADD)) {
             slots_.erase(number);
         }
-    }
+    } // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the map owns the connection
 
     void queue(int fd) {
         const std::scoped_lock lock{mutex_};
