@@ -146,13 +146,14 @@ Result<void> pip_download(const Machine& machine,
     for (const std::string& tag : tags) {
         argv.insert(argv.end(), {"--platform", tag});
     }
-    argv.insert(argv.end(), {"-d", directory.string(), name + "==" + version});
+    const std::string wanted = name + "==" + version;
+    argv.insert(argv.end(), {"-d", directory.string(), wanted});
     for (std::size_t attempt = 0;; ++attempt) {
         KB_TRY(const sys::ProcessResult result, run_tool(machine, argv, directory));
         if (result.status.ok()) {
             return {};
         }
-        Error error = pip_failure(name + "==" + version, result);
+        Error error = pip_failure(wanted, result);
         if (error.code != ErrorCode::transient || attempt == kRetryPauses.size()) {
             return error;
         }
