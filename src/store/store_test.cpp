@@ -49,6 +49,14 @@ Result<TreeRef> add(Store& store, sys::FileSystem& fs, std::string_view id = "wh
     return store.add_package(id, kKey, content, manifest);
 }
 
+/// Changes a file of such a tree in place; whatever shares its inode (object, root) changes too.
+sys::Path damage(sys::FileSystem& fs, const TreeRef& tree) {
+    sys::Path file = tree.path / "include/a.h";
+    REQUIRE(fs.set_mode(file, 0644));
+    kb::test::write_text(file, "int b;\n");
+    return file;
+}
+
 } // namespace
 
 TEST_CASE("a package becomes a read-only tree with one time", "[store]") {
@@ -98,9 +106,7 @@ TEST_CASE("a damaged object does not come back into a tree that is fetched again
     Store store = ground.open();
     const auto tree = add(store, fs);
     REQUIRE(tree);
-    const sys::Path file = tree->path / "include/a.h";
-    REQUIRE(fs.set_mode(file, 0644));
-    kb::test::write_text(file, "int b;\n"); // one inode: the object is damaged too
+    damage(fs, *tree);
     const auto report = store.verify();
     REQUIRE(report);
     REQUIRE(report->findings.size() == 1);
@@ -123,9 +129,7 @@ TEST_CASE("a damaged tree counts as not there and is made anew", "[store]") {
     const auto root = store.compose(recipe);
     REQUIRE(root);
     CHECK(store.find_package("wheel/x@1", kKey).value() == *tree);
-    const sys::Path file = tree->path / "include/a.h";
-    REQUIRE(fs.set_mode(file, 0644));
-    kb::test::write_text(file, "int b;\n"); // one inode: the root is damaged too
+    damage(fs, *tree);
     // The process that looked before goes on with what it saw.
     CHECK(store.find_package("wheel/x@1", kKey).value() == *tree);
     Store next = ground.open();
@@ -148,9 +152,7 @@ TEST_CASE("what only reading finds is taken away by a repair", "[store]") {
     Store store = ground.open();
     const auto tree = add(store, fs);
     REQUIRE(tree);
-    const sys::Path file = tree->path / "include/a.h";
-    REQUIRE(fs.set_mode(file, 0644));
-    kb::test::write_text(file, "int b;\n");
+    const sys::Path file = damage(fs, *tree);
     REQUIRE(fs.set_mtime(file, kFixedTime)); // as a failing disk leaves it
     Store next = ground.open();
     CHECK(next.find_package("wheel/x@1", kKey).value() == *tree);
