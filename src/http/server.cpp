@@ -72,6 +72,13 @@ std::uint16_t port_of(const Address& address) {
     return ntohs(v6.sin6_port);
 }
 
+std::uint16_t port_of_socket(int fd) {
+    Address address{.length = sizeof(sockaddr_storage)};
+    ::getsockname(
+        fd, static_cast<sockaddr*>(static_cast<void*>(&address.storage)), &address.length);
+    return port_of(address);
+}
+
 std::string text_of(const Address& address) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     sockaddr_in v4{};
@@ -134,15 +141,10 @@ public:
         : options_{std::move(options)},
           listener_{std::move(listener)},
           epoll_{std::move(epoll)},
-          wake_{std::move(wake)} {}
+          wake_{std::move(wake)},
+          port_{port_of_socket(listener_.get())} {}
 
-    [[nodiscard]] std::uint16_t port() const {
-        Address address{.length = sizeof(sockaddr_storage)};
-        ::getsockname(listener_.get(),
-                      static_cast<sockaddr*>(static_cast<void*>(&address.storage)),
-                      &address.length);
-        return port_of(address);
-    }
+    [[nodiscard]] std::uint16_t port() const { return port_; }
 
     [[nodiscard]] const std::string& address() const { return options_.address; }
 
@@ -319,6 +321,8 @@ private:
     sys::UniqueFd listener_;
     sys::UniqueFd epoll_;
     sys::UniqueFd wake_;
+    /// Read once: another thread may ask for it while the server closes its listener.
+    std::uint16_t port_ = 0;
     std::mutex mutex_;
     std::condition_variable ready_changed_;
     std::condition_variable idle_changed_;

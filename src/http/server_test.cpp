@@ -354,6 +354,15 @@ TEST_CASE("stopping lets a request finish and closes idle connections", "[http][
     running.stop_and_join();
 }
 
+TEST_CASE("a stopped server still says where it was", "[http][server]") {
+    Running running{[](ServerRequest&) {
+        return text_response("never asked");
+    }};
+    const std::string endpoint = running.server().endpoint();
+    running.stop_and_join();
+    CHECK(running.server().endpoint() == endpoint);
+}
+
 TEST_CASE("a descriptor stops the server as well", "[http][server]") {
     std::array<int, 2> pipe{};
     REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);

@@ -124,7 +124,7 @@ std::optional<CheckAbiRequest> resolve(const CheckAbiOptions& options, Terminal&
 }
 
 check::Report check_libraries(const CheckAbiRequest& request,
-                              std::string name,
+                              const std::string& name,
                               std::vector<check::Library> libraries,
                               const package::Metadata* metadata) {
     check::CheckInput input{.variant = name,
