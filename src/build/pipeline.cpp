@@ -46,7 +46,9 @@ std::vector<backend::Requirement>
 requirements_of(const std::vector<const plan::PlannedVariant*>& variants) {
     std::set<backend::Requirement> out;
     for (const plan::PlannedVariant* variant : variants) {
-        out.insert(variant->requirements.begin(), variant->requirements.end());
+        for (backend::Requirement& requirement : variant->requirements()) {
+            out.insert(std::move(requirement));
+        }
     }
     return {out.begin(), out.end()};
 }

@@ -54,14 +54,15 @@ void KeyFile::reserve(std::size_t bytes, std::size_t lines) {
 
 void KeyFile::set(std::string_view group, std::string_view key, std::string_view value) {
     KB_ASSERT(is_word(key) && (group.empty() || is_word(group)), "a key is one word");
-    Line line{.begin = text_.size(), .key_size = group.size() + key.size()};
+    Line line{.begin = static_cast<std::uint32_t>(text_.size()),
+              .key_size = static_cast<std::uint32_t>(group.size() + key.size())};
     text_.append(group).append(key).append(1, ' ');
     if (is_plain(value)) {
         text_.append(value);
     } else {
         text_.append(escape_control(value));
     }
-    line.size = text_.size() - line.begin;
+    line.size = static_cast<std::uint32_t>(text_.size()) - line.begin;
     lines_.push_back(line);
 }
 

@@ -3,6 +3,7 @@
 
 #include "digest/digest.hpp"
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -33,9 +34,9 @@ public:
 private:
     /// A line of text_ without its end.
     struct Line {
-        std::size_t begin = 0;
-        std::size_t key_size = 0;
-        std::size_t size = 0;
+        std::uint32_t begin = 0;
+        std::uint32_t key_size = 0;
+        std::uint32_t size = 0;
     };
 
     [[nodiscard]] std::string_view key_of(const Line& line) const;

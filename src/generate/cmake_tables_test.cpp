@@ -275,12 +275,12 @@ Facts facts_of(const plan::Tu& tu) {
     static const std::set<std::string> kEverywhere{"-O3", "-fPIC", "-fno-gnu-unique", "-c"};
     Facts facts;
     for (std::size_t i = 1; i < tu.command.size(); ++i) {
-        const std::string& word = tu.command[i];
+        const std::string word{tu.command[i]};
         if (word == "-o" || word == "--keep-dir") {
             ++i;
         } else if (word == "-isystem" || word.starts_with("-I")) {
             const auto name =
-                include_name(word == "-isystem" ? tu.command.at(++i) : word.substr(2));
+                include_name(word == "-isystem" ? std::string{tu.command[++i]} : word.substr(2));
             if (name) {
                 facts.include.insert(*name);
             }
@@ -416,7 +416,7 @@ TEST_CASE("the CMake project and build.ninja tell the compilers the same", "[gen
                                     variant.torch.to_text(),
                                     variant.ops_id);
         CHECK(expected.size() == variant.tus.size());
-        for (const std::string& id : variant.tus) {
+        for (const std::string_view id : variant.tus) {
             const plan::Tu& tu = plan->tu(id);
             CAPTURE(variant.name.text(), tu.source.text());
             CHECK(facts_of(tu).text() == expected[tu.source.text()].text());

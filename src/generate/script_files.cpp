@@ -21,9 +21,9 @@ using plan::Tu;
 
 namespace {
 
-std::string shell_words(const std::vector<std::string>& words) {
+std::string shell_words(const Words& words) {
     std::string text;
-    for (const std::string& word : words) {
+    for (const std::string_view word : words) {
         text += text.empty() ? "" : " ";
         text += quote_shell(word);
     }
@@ -70,7 +70,7 @@ std::string variant_edges(const PlannedVariant& variant, const plan::Plan& plan)
     }
     const std::string output = quote_ninja_path(variant.link.output);
     std::string text = fmt::format("build {}: link", output);
-    for (const std::string& id : variant.tus) {
+    for (const std::string_view id : variant.tus) {
         text += ' ' + quote_ninja_path(plan.tu(id).object);
     }
     text += "\n  command_line = " + quote_ninja_value(shell_words(variant.link.command)) + '\n';

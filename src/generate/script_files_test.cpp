@@ -33,8 +33,7 @@ plan::Tu tu(std::string id, std::string_view source, std::string_view header) {
     return result;
 }
 
-plan::PlannedVariant
-planned(const std::string& name, std::vector<std::string> tus, std::vector<std::string> command) {
+plan::PlannedVariant planned(const std::string& name, Words tus, Words command) {
     return {.name = variant(name),
             .ops_id = "_relu_x",
             .tus = std::move(tus),
@@ -57,8 +56,7 @@ plan::Plan two_variants() {
                            "tu/0b.o",
                            "$arg \"'"};
     const auto link = [](const std::string& name, const std::string& objects) {
-        return std::vector<std::string>{
-            "sh", "-c", "cat " + objects + " > link/" + name + "/_relu_x.abi3.so"};
+        return Words{"sh", "-c", "cat " + objects + " > link/" + name + "/_relu_x.abi3.so"};
     };
     plan.variants = {planned(kCpu, {"0a", "0c"}, link(kCpu, "tu/0a.o tu/0c.o")),
                      planned(kCuda, {"0a", "0b"}, link(kCuda, "tu/0a.o tu/0b.o"))};

@@ -3,6 +3,7 @@
 
 #include "backend/rules.hpp"
 #include "base/rel_path.hpp"
+#include "base/words.hpp"
 #include "plan/support_matrix.hpp"
 
 #include <string>
@@ -32,7 +33,7 @@ struct CompileRequest {
 
 /// The compiler with everything but the output: "-c <source>" comes last. Empty for kinds that no
 /// toolchain of ours compiles.
-[[nodiscard]] std::vector<std::string> compile_command(const CompileRequest& request);
+[[nodiscard]] Words compile_command(const CompileRequest& request);
 
 struct LinkRequest {
     std::vector<std::string> objects{};
@@ -45,7 +46,7 @@ struct LinkRequest {
     std::string output{};
 };
 
-[[nodiscard]] std::vector<std::string> link_command(const LinkRequest& request);
+[[nodiscard]] Words link_command(const LinkRequest& request);
 
 /// Include folders of torch below its mount.
 [[nodiscard]] std::vector<std::string> torch_include(std::string_view mount);

@@ -16,11 +16,14 @@ namespace {
 
 using backend::FrameworkId;
 
+/// Group of the build key's lines that name a requirement.
+constexpr std::string_view kRequires = "requires:";
+
 /// Without objects and output, which other lines of the key name.
 std::string link_flags(const Link& link) {
     std::string text;
     text.reserve(512);
-    for (const std::string& word : link.command) {
+    for (const std::string_view word : link.command) {
         if (!word.starts_with("tu/") && word != link.output) {
             text += text.empty() ? "" : " ";
             text += word;
@@ -142,14 +145,15 @@ void Planner::add_link(PlannedVariant& variant) {
     request.objects.reserve(tus_.size());
     for (const Tu* tu : tus_) {
         request.objects.push_back(tu->object);
-        variant.tus.push_back(tu->id);
+        variant.tus.add(tu->id);
     }
     request.output = std::string{"link/"}
                          .append(variant.name.text())
                          .append("/")
                          .append(variant.ops_id)
                          .append(tvm ? ".so" : ".abi3.so");
-    variant.link.command = link_command(request);
+    const Words command = link_command(request);
+    variant.link.command = command; // a copy has no spare room
     variant.link.output = std::move(request.output);
 }
 
@@ -212,7 +216,7 @@ void Planner::add_key(PlannedVariant& variant) {
     key.set("archs", join(variant.promises.archs, " "));
     add_source_lines(key);
     for (const Pinned* pin : pins_) {
-        key.set("requires:", pin->id, pin->digest.empty() ? "missing" : pin->digest);
+        key.set(kRequires, pin->id, pin->digest.empty() ? "missing" : pin->digest);
         needed_.try_emplace(pin, pin->digest.empty());
     }
 }
@@ -232,10 +236,6 @@ PlannedVariant Planner::plan_variant(ChosenVariant chosen) {
             tus_.push_back(&builder_.tu_for(job, chosen, rows, variant.ops_id));
         }
         pins_ = builder_.pins_for(chosen, rows);
-        variant.requirements.reserve(pins_.size());
-        for (const Pinned* pin : pins_) {
-            variant.requirements.push_back(pin->requirement);
-        }
         variant.promises.archs = chosen.archs();
         add_promises(variant, *rows.host);
         add_link(variant);
@@ -286,6 +286,19 @@ std::optional<Plan> Planner::run() {
 
 std::optional<Plan> make(const PlanInput& input, Diagnostics& diagnostics) {
     return Planner{input, diagnostics}.run();
+}
+
+std::vector<Requirement> PlannedVariant::requirements() const {
+    std::vector<Requirement> list;
+    for (const auto& line : key.lines.lines()) {
+        if (!line.first.starts_with(kRequires)) {
+            continue;
+        }
+        if (auto requirement = Requirement::parse(line.first.substr(kRequires.size()))) {
+            list.push_back(std::move(requirement).value());
+        }
+    }
+    return list;
 }
 
 const PlannedVariant* Plan::find(const VariantName& name) const {

@@ -3,6 +3,7 @@
 
 #include "backend/variant.hpp"
 #include "base/diagnostics.hpp"
+#include "base/words.hpp"
 #include "config/config.hpp"
 #include "plan/build_key.hpp"
 #include "plan/lock.hpp"
@@ -63,12 +64,14 @@ struct PlannedVariant {
     Version torch{};
     std::vector<SectionArchs> sections{};
     /// Ids of its TUs in link order; none for noarch.
-    std::vector<std::string> tus{};
+    Words tus{};
     /// Output "" for noarch: nothing is linked.
     Link link{};
     Promises promises{};
-    std::vector<Requirement> requirements{};
     BuildKey key{};
+
+    /// What it is built with, sorted by id: those that its build key names.
+    [[nodiscard]] std::vector<Requirement> requirements() const;
 };
 
 struct Plan {

@@ -25,6 +25,14 @@ Node version_node(const std::optional<Version>& version) {
     return version ? Node{version->to_text()} : Node{};
 }
 
+Node words_node(const Words& words) {
+    Node node = Node::array();
+    for (const std::string_view word : words) {
+        node.push(std::string{word});
+    }
+    return node;
+}
+
 Node requirements_node(const std::vector<Requirement>& list) {
     Node node = Node::array();
     for (const Requirement& requirement : list) {
@@ -42,13 +50,13 @@ Node tu_node(const Tu& tu) {
                         {"source", tu.source.text()},
                         {"kind", to_text(tu.kind)},
                         {"section", tu.section},
-                        {"command", Node::strings(tu.command)},
+                        {"command", words_node(tu.command)},
                         {"object", tu.object},
                         {"keep-dir", tu.keep_dir.empty() ? Node{} : Node{tu.keep_dir}},
                         {"archs", Node::strings(tu.archs)},
                         {"torch", version_node(tu.torch)},
                         {"headers", std::move(headers)},
-                        {"requirements", Node::strings(tu.requirements)}});
+                        {"requirements", words_node(tu.requirements)}});
 }
 
 Node section_node(const SectionArchs& section) {
@@ -80,7 +88,7 @@ Node variant_node(const PlannedVariant& variant) {
     Node link;
     if (!variant.link.output.empty()) {
         link = Node::table(
-            {{"output", variant.link.output}, {"command", Node::strings(variant.link.command)}});
+            {{"output", variant.link.output}, {"command", words_node(variant.link.command)}});
     }
     Node key = Node::table();
     for (const auto& line : variant.key.lines.lines()) {
@@ -91,10 +99,10 @@ Node variant_node(const PlannedVariant& variant) {
          {"ops-id", variant.ops_id},
          {"torch", version_node(variant.torch)},
          {"sections", std::move(sections)},
-         {"tus", Node::strings(variant.tus)},
+         {"tus", words_node(variant.tus)},
          {"link", std::move(link)},
          {"promises", promises_node(variant.promises)},
-         {"requirements", requirements_node(variant.requirements)},
+         {"requirements", requirements_node(variant.requirements())},
          {"build-key", Node::table({{"id", variant.key.id()}, {"lines", std::move(key)}})}});
 }
 
@@ -168,7 +176,7 @@ Tu read_tu(Reader& reader) {
           .source = path_member(reader, "source", text_member(reader, "source")),
           .kind = enum_member(reader, "kind", backend::SourceKind::other),
           .section = text_member(reader, "section"),
-          .command = texts(reader, "command"),
+          .command = Words{texts(reader, "command")},
           .object = text_member(reader, "object"),
           .keep_dir = is_null(reader, "keep-dir") ? std::string{} : text_member(reader, "keep-dir"),
           .archs = texts(reader, "archs"),
@@ -176,7 +184,7 @@ Tu read_tu(Reader& reader) {
     for (const std::string& header : texts(reader, "headers")) {
         tu.headers.push_back(path_member(reader, "headers", header));
     }
-    tu.requirements = texts(reader, "requirements");
+    tu.requirements = Words{texts(reader, "requirements")};
     reader.require({"id", "source", "kind", "command", "object"});
     reader.finish({"id",
                    "source",
@@ -252,7 +260,7 @@ BuildKey read_key(Reader& reader) {
 PlannedVariant read_variant(Reader& reader) {
     PlannedVariant variant{.ops_id = text_member(reader, "ops-id"),
                            .torch = version_or_null(reader, "torch"),
-                           .tus = texts(reader, "tus")};
+                           .tus = Words{texts(reader, "tus")}};
     if (auto name = VariantName::parse(text_member(reader, "name"))) {
         variant.name = std::move(*name);
     } else {
@@ -268,7 +276,7 @@ PlannedVariant read_variant(Reader& reader) {
         if (const Node* node = reader.table("link")) {
             Reader link{*node, reader.path() + ".link", reader.diagnostics()};
             variant.link = {.output = text_member(link, "output"),
-                            .command = texts(link, "command")};
+                            .command = Words{texts(link, "command")}};
             link.finish({"output", "command"});
         }
     }
@@ -276,10 +284,13 @@ PlannedVariant read_variant(Reader& reader) {
         Reader promises{*node, reader.path() + ".promises", reader.diagnostics()};
         variant.promises = read_promises(promises);
     }
-    variant.requirements = requirement_list(reader, "requirements");
+    const std::vector<Requirement> needed = requirement_list(reader, "requirements");
     if (const Node* node = reader.table("build-key")) {
         Reader key{*node, reader.path() + ".build-key", reader.diagnostics()};
         variant.key = read_key(key);
+    }
+    if (variant.requirements() != needed) {
+        fail(reader, "requirements");
     }
     reader.require({"name", "ops-id", "tus", "promises", "requirements", "build-key"});
     reader.finish({"name",
@@ -308,7 +319,7 @@ std::vector<T> read_list(Reader& root, std::string_view key, T (*read)(Reader&))
 
 void check_references(const Plan& plan, Diagnostics& diagnostics) {
     for (const PlannedVariant& variant : plan.variants) {
-        for (const std::string& id : variant.tus) {
+        for (const std::string_view id : variant.tus) {
             if (std::ranges::find(plan.tus, id, &Tu::id) == plan.tus.end()) {
                 diagnostics.error(
                     "no-such-tu",

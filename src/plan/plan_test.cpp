@@ -62,7 +62,7 @@ const Tu& tu_of(const Plan& plan, std::string_view source) {
     return *found;
 }
 
-bool has(const std::vector<std::string>& list, std::string_view word) {
+bool has(const Words& list, std::string_view word) {
     return std::ranges::find(list, word) != list.end();
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("only what includes torch or names the ops id is told about them", "[p
     auto here = world(test::kStableToml);
     const Plan plan = here.plan();
     for (const Tu& tu : plan.tus) {
-        const std::string command = join(tu.command, " ");
+        const std::string command = tu.command.joined(" ");
         CAPTURE(tu.source.text(), command);
         const bool binding = tu.source.text() == "torch-ext/torch_binding.cpp";
         CHECK(command.contains("TORCH_EXTENSION_NAME=_norm_") == binding);
@@ -166,7 +166,7 @@ TEST_CASE("a CUDA object is made by one call with a fixed keep folder", "[plan]"
     const Tu& tu = tu_of(plan, "norm_cuda/norm.cu");
     CHECK(tu.keep_dir == "tu/" + tu.id + ".keep");
     CHECK(tu.object == "tu/" + tu.id + ".o");
-    CHECK(tu.command.front() == "/toolchain/cuda-13.0/bin/nvcc");
+    CHECK(tu.command[0] == "/toolchain/cuda-13.0/bin/nvcc");
     CHECK(has(tu.command, "--keep"));
     CHECK(has(tu.command, tu.keep_dir));
     CHECK(has(tu.command, "-lineinfo"));
@@ -184,7 +184,7 @@ TEST_CASE("a variant links its TUs against stubs and promises what it may need",
     CHECK(cuda.name.text() == "torch-stable-abi211-cu130-x86_64-linux");
     CHECK(cuda.link.output ==
           "link/torch-stable-abi211-cu130-x86_64-linux/" + cuda.ops_id + ".abi3.so");
-    const std::string command = join(cuda.link.command, " ");
+    const std::string command = cuda.link.command.joined(" ");
     CHECK(command.contains("-L/toolchain/stubs -L/toolchain/torch-2.11/stubs"));
     CHECK(command.contains(
         "-Wl,--no-as-needed -ltorch -ltorch_cpu -ltorch_cuda -Wl,--as-needed -lcudart"));

@@ -4,6 +4,7 @@
 #include "backend/rules.hpp"
 #include "base/rel_path.hpp"
 #include "base/version.hpp"
+#include "base/words.hpp"
 
 #include <cstdint>
 #include <string>
@@ -22,7 +23,7 @@ struct Tu {
     /// Section that declared it, "" for the binding.
     std::string section{};
     /// The compiler with all its arguments, output included.
-    std::vector<std::string> command{};
+    Words command{};
     /// "tu/<id>.o"
     std::string object{};
     /// Where nvcc keeps its intermediate files, to be made before; "" for other compilers.
@@ -34,7 +35,7 @@ struct Tu {
     /// Project headers that it reaches, sorted.
     std::vector<RelPath> headers{};
     /// Requirement ids, sorted.
-    std::vector<std::string> requirements{};
+    Words requirements{};
 
     bool operator==(const Tu&) const = default;
 };
@@ -43,7 +44,7 @@ struct Tu {
 struct Link {
     /// "link/<variant>/<ops id>.abi3.so"
     std::string output{};
-    std::vector<std::string> command{};
+    Words command{};
 
     bool operator==(const Link&) const = default;
 };

@@ -56,6 +56,8 @@ std::string random_seed(const RelPath& source) {
     return "-frandom-seed=" + digest::sha256(source.text()).hex().substr(0, 16);
 }
 
+constexpr std::size_t kUsualIdBytes = 28; // of a requirement
+
 bool is_device_kind(SourceKind kind) {
     return kind != SourceKind::cxx;
 }
@@ -243,6 +245,10 @@ const std::vector<Job>& TuBuilder::jobs_for(const ChosenVariant& variant, const 
         append(job.include, common);
         job.reach = graph_.reach(*job.file, job.include);
         job.seed = random_seed(job.file->path);
+        job.content = job.file->sha256.hex() + "\n";
+        for (const SourceFile* header : job.reach.headers) {
+            job.content += header->path.text() + " " + header->sha256.hex() + "\n";
+        }
     }
     return jobs;
 }
@@ -263,8 +269,9 @@ TuBuilder::Context TuBuilder::context_for(const Job& job,
     return context;
 }
 
-std::vector<std::string>
-TuBuilder::command_for(const Job& job, const Context& context, const std::string& ops_id) const {
+Words TuBuilder::command_for(const Job& job,
+                             const Context& context,
+                             const std::string& ops_id) const {
     const bool tvm = context.framework_id == FrameworkId::tvm_ffi;
     CompileRequest request{.source = job.file->path,
                            .kind = job.kind,
@@ -346,7 +353,6 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     Tu tu{.source = job.file->path,
           .kind = job.kind,
           .section = job.section,
-          .command = command_for(job, context, ops_id),
           .archs = job.archs,
           .torch = context.framework != nullptr && context.framework_id != FrameworkId::tvm_ffi
                        ? context.framework->version
@@ -372,34 +378,35 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     }
     sort_pins(pins);
 
+    Words command = command_for(job, context, ops_id);
     std::string& key = key_text_; // kept: a buffer of its size is dear to the allocator
     key.assign("kernel-builder/tu/1\n");
-    for (const std::string& word : tu.command) {
+    for (const std::string_view word : command) {
         key.append(word).append("\n");
     }
-    key.append(job.file->sha256.hex()).append("\n");
+    key.append(job.content);
     tu.headers.reserve(job.reach.headers.size());
-    tu.requirements.reserve(pins.size());
+    tu.requirements.reserve(pins.size() * kUsualIdBytes, pins.size());
     for (const SourceFile* header : job.reach.headers) {
-        key.append(header->path.text()).append(" ").append(header->sha256.hex()).append("\n");
         tu.headers.push_back(header->path);
     }
     key.append(to_text(context.host->platform)).append("\n");
     for (const Pinned* pin : pins) {
         key.append(pin->id).append(" ").append(pin->digest).append("\n");
-        tu.requirements.push_back(pin->id);
+        tu.requirements.add(pin->id);
     }
     tu.id = digest::sha256(key).hex().substr(0, 32);
     tu.object = "tu/" + tu.id + ".o";
     if (job.kind == SourceKind::cuda) {
         // nvcc names its temporary files after its process id; kept files have fixed names.
         tu.keep_dir = "tu/" + tu.id + ".keep";
-        tu.command.emplace_back("--keep");
-        tu.command.emplace_back("--keep-dir");
-        tu.command.push_back(tu.keep_dir);
+        command.add("--keep");
+        command.add("--keep-dir");
+        command.add(tu.keep_dir);
     }
-    tu.command.emplace_back("-o");
-    tu.command.push_back(tu.object);
+    command.add("-o");
+    command.add(tu.object);
+    tu.command = std::as_const(command); // a copy has no spare room
     return tu;
 }
 

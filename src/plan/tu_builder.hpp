@@ -29,6 +29,8 @@ struct Job {
     Reach reach{};
     /// Of the source's path: for the compiler's own random names.
     std::string seed{};
+    /// Digests of the source and of the headers that it reaches: lines of its TUs' keys.
+    std::string content{};
 };
 
 /// The lock's answer to one requirement.
@@ -90,7 +92,7 @@ private:
     context_for(const Job& job, const ChosenVariant& variant, const VariantRows& rows) const;
     /// Looked up once a list and platform.
     [[nodiscard]] const Pins& pinned(const std::vector<Requirement>& list, const HostRow& host);
-    [[nodiscard]] std::vector<std::string>
+    [[nodiscard]] Words
     command_for(const Job& job, const Context& context, const std::string& ops_id) const;
     [[nodiscard]] Tu make_tu(const Job& job, const Context& context, const std::string& ops_id);
 

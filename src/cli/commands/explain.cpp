@@ -58,7 +58,7 @@ std::string explain_sections(const std::vector<plan::SectionArchs>& sections) {
 
 std::string explain_planned(const plan::Plan& plan, const plan::PlannedVariant& variant) {
     std::string text = fmt::format("  ops id: {}\n", variant.ops_id);
-    for (const std::string& id : variant.tus) {
+    for (const std::string_view id : variant.tus) {
         const plan::Tu& tu = plan.tu(id);
         const auto sharing = std::ranges::count_if(plan.variants, [&](const auto& other) {
             return std::ranges::find(other.tus, id) != other.tus.end();
@@ -69,7 +69,7 @@ std::string explain_planned(const plan::Plan& plan, const plan::PlannedVariant& 
                                                           : "torch " + tu.torch.to_text(),
                             counted(static_cast<std::size_t>(sharing), "variant"));
     }
-    for (const plan::Requirement& requirement : variant.requirements) {
+    for (const plan::Requirement& requirement : variant.requirements()) {
         const bool missing = std::ranges::find(plan.missing, requirement) != plan.missing.end();
         text += fmt::format("  needs {}{}\n", requirement.id(), missing ? " (not locked)" : "");
     }
@@ -128,7 +128,7 @@ std::optional<std::string> explain_source(const World& world, const std::string&
         for (const RelPath& header : tu.headers) {
             text += fmt::format("  reaches {}\n", header.text());
         }
-        text += fmt::format("  {}\n", join(tu.command, " "));
+        text += fmt::format("  {}\n", tu.command.joined(" "));
     }
     for (const plan::Tu& tu : world.plan->tus) {
         if (std::ranges::any_of(tu.headers,

@@ -65,7 +65,7 @@ Node variant_node(const plan::ChosenVariant& chosen, const plan::PlannedVariant*
     Node units;
     if (planned != nullptr) {
         needs = Node::array();
-        for (const plan::Requirement& requirement : planned->requirements) {
+        for (const plan::Requirement& requirement : planned->requirements()) {
             needs.push(requirement.id());
         }
         units = Node{planned->tus.size()};
