@@ -67,33 +67,43 @@ void NinjaParser::line(std::string_view text) {
 }
 
 sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request) {
-    const std::string work{backend::kWorkMount};
-    sandbox::SandboxSpec spec{.mounts = request.roots,
-                              .links = {{.inside = "/bin", .target = "usr/bin"},
-                                        {.inside = "/lib", .target = "usr/lib"},
-                                        {.inside = "/lib64", .target = "usr/lib64"}},
-                              .environment = request.environment,
-                              .working_directory = work};
-    spec.mounts.push_back({.host = request.source, .inside = std::string{backend::kSourceMount}});
+    const bool mounts = request.view.empty();
+    const std::string work = mounts ? std::string{backend::kWorkMount} : request.work.string();
+    const std::string cache = mounts ? std::string{backend::kCacheMount} : request.cache.string();
+    sandbox::SandboxSpec spec{.environment = request.environment, .working_directory = work};
+    if (mounts) {
+        spec.mounts = request.roots;
+        spec.links = {{.inside = "/bin", .target = "usr/bin"},
+                      {.inside = "/lib", .target = "usr/lib"},
+                      {.inside = "/lib64", .target = "usr/lib64"}};
+        spec.mounts.push_back(
+            {.host = request.source, .inside = std::string{backend::kSourceMount}});
+    }
     spec.mounts.push_back(
         {.host = request.work, .inside = work, .access = sandbox::Access::read_write});
+    // The shell and ccache split what they are told to run at spaces, which a path of the host may
+    // hold: there the launcher is named without its folder.
+    std::string launcher = work + "/launch/launch";
+    if (!mounts) {
+        launcher = "launch";
+        spec.environment["PATH"] += ":" + work + "/launch";
+    }
     spec.environment["NINJA_STATUS"] = std::string{kNinjaStatus};
     spec.environment["KB_LAUNCH_DIR"] = work + "/launch";
     if (request.cache.empty()) {
-        spec.environment["kb_launch"] = work + "/launch/launch";
+        spec.environment["kb_launch"] = launcher;
     } else {
-        spec.mounts.push_back({.host = request.cache,
-                               .inside = std::string{backend::kCacheMount},
-                               .access = sandbox::Access::read_write});
+        spec.mounts.push_back(
+            {.host = request.cache, .inside = cache, .access = sandbox::Access::read_write});
         spec.environment["kb_launch"] = "ccache";
-        spec.environment["CCACHE_DIR"] = std::string{backend::kCacheMount};
+        spec.environment["CCACHE_DIR"] = cache;
         // The cache is asked first; only a miss takes memory tokens.
-        spec.environment["CCACHE_PREFIX"] = work + "/launch/launch";
+        spec.environment["CCACHE_PREFIX"] = launcher;
         // Roots have one fixed time, so a compiler is known by its content.
         spec.environment["CCACHE_COMPILERCHECK"] = "content";
         spec.environment["CCACHE_NOHASHDIR"] = "1";
     }
-    spec.argv = {"/usr/bin/ninja",
+    spec.argv = {mounts ? "/usr/bin/ninja" : (request.view / "bin/ninja").string(),
                  "-j",
                  fmt::format("{}", request.jobs),
                  "-k",

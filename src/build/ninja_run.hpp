@@ -59,6 +59,8 @@ struct NinjaRequest {
     /// Host paths; the work folder holds build.ninja and is the only writable place but the cache.
     sys::Path work{};
     sys::Path source{};
+    /// For levels without mounts: where the fixed places are links; empty otherwise.
+    sys::Path view{};
     /// Read-only roots with their places inside.
     std::vector<sandbox::Mount> roots{};
     sys::EnvironmentMap environment{};
@@ -80,7 +82,8 @@ struct NinjaResult {
 };
 
 /// The sandbox of a build: roots and sources read-only, work and cache writable, `/bin`, `/lib` and
-/// `/lib64` as links into /usr, environment from nothing.
+/// `/lib64` as links into /usr, environment from nothing. With a view nothing is mounted: work and
+/// cache are at the host's paths, programs come from the view.
 [[nodiscard]] sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request);
 
 /// Runs Ninja once in the sandbox. An Error only when it could not be started.

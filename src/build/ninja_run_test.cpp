@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/ninja_run.hpp"
 
+#include "build/workspace.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
@@ -55,6 +56,46 @@ TEST_CASE("the sandbox of a build has one writable place besides the cache", "[b
     NinjaRequest plain = request;
     plain.cache.clear();
     CHECK(ninja_sandbox(plain).environment.at("kb_launch") == "/work/launch/launch");
+}
+
+TEST_CASE("without mounts a build runs at the host's paths and writes the same two places",
+          "[build][ninja]") {
+    const NinjaRequest request{.work = "/h/work-plain",
+                               .source = "/h/view/src",
+                               .view = "/h/view",
+                               .roots = {{.host = "/s/r", .inside = "/usr"}},
+                               .environment = {{"PATH", "/h/view/bin:/bin"}},
+                               .targets = {"v"},
+                               .cache = "/h/ccache-plain",
+                               .level = sandbox::Level::landlock};
+    const sandbox::SandboxSpec spec = ninja_sandbox(request);
+    std::vector<std::string> mounted;
+    for (const sandbox::Mount& mount : spec.mounts) {
+        CHECK(mount.access == sandbox::Access::read_write);
+        CHECK(mount.host.string() == mount.inside);
+        mounted.push_back(mount.inside);
+    }
+    CHECK(mounted == std::vector<std::string>{"/h/work-plain", "/h/ccache-plain"});
+    CHECK(spec.links.empty());
+    CHECK(spec.working_directory == "/h/work-plain");
+    CHECK(spec.argv.front() == "/h/view/bin/ninja");
+    CHECK(spec.environment.at("CCACHE_DIR") == "/h/ccache-plain");
+    CHECK(spec.environment.at("CCACHE_PREFIX") == "launch");
+    CHECK(spec.environment.at("PATH") == "/h/view/bin:/bin:/h/work-plain/launch");
+}
+
+TEST_CASE("what a weaker level made lies apart from what a stronger one uses",
+          "[build][workspace]") {
+    const Workspace strong{.state = "/k"};
+    CHECK(strong.work() == "/k/work");
+    CHECK(strong.source() == "/k/work/source");
+    const Workspace chroot{.state = "/k", .level = sandbox::Level::chroot};
+    CHECK(chroot.work() == "/k/work-chroot");
+    CHECK(chroot.source() == "/k/work-chroot/source");
+    const Workspace plain{.state = "/k", .level = sandbox::Level::plain};
+    CHECK(plain.work() == "/k/work-plain");
+    CHECK(plain.source() == "/k/view-plain/src");
+    CHECK(plain.record("v") == strong.record("v"));
 }
 
 } // namespace

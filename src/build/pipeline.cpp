@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/pipeline.hpp"
 
+#include "backend/mounts.hpp"
 #include "base/text.hpp"
 #include "build/seal.hpp"
 #include "build/workspace.hpp"
@@ -10,6 +11,7 @@
 #include "sys/environment.hpp"
 #include "sys/file_lock.hpp"
 #include "sys/signals.hpp"
+#include "toolchain/host_view.hpp"
 
 #include <fmt/format.h>
 
@@ -75,7 +77,7 @@ public:
           options_{options},
           services_{services},
           events_{events},
-          workspace_{.state = input.project.state()},
+          workspace_{.state = input.project.state().lexically_normal(), .level = options.level},
           variants_{stale_variants(input.plan, work)} {}
 
     Result<BuildReport> go() {
@@ -124,6 +126,14 @@ private:
                 .scratch = workspace_.scratch()};
     }
 
+    /// The fixed places for a level that has no mounts, and where its temporary files go.
+    Result<void> write_view(const std::vector<toolchain::Root>& roots) {
+        const std::vector<toolchain::PlaceAt> places{
+            {std::string{backend::kWorkMount}, workspace_.work()}};
+        KB_TRY(services_.fs.make_directories(workspace_.work() / "tmp"));
+        return toolchain::write_host_view(services_.fs, workspace_.view(), roots, places);
+    }
+
     /// False when interrupted.
     Result<bool> compile() {
         std::vector<backend::VariantName> names;
@@ -138,8 +148,13 @@ private:
         for (const toolchain::Root& root : roots) {
             mounts.push_back({.place = root.mount, .directory = root.host.string()});
         }
-        const std::vector<FileImage> scripts =
-            generate::script_files({.plan = input_.plan, .variants = names, .mounts = mounts});
+        generate::ScriptInput script{.plan = input_.plan, .variants = names, .mounts = mounts};
+        if (!sandbox::has_fixed_paths(options_.level)) {
+            KB_TRY(write_view(roots));
+            script.view = workspace_.view().string();
+            script.level = sandbox::to_text(options_.level);
+        }
+        const std::vector<FileImage> scripts = generate::script_files(script);
         KB_TRY(materialise(services_.fs, workspace_, input_.project, input_.snapshot, scripts));
         if (units.empty()) {
             return true; // noarch variants: nothing is compiled
@@ -168,14 +183,23 @@ private:
         for (const toolchain::Root& root : roots) {
             request.roots.push_back({.host = root.host, .inside = root.mount});
         }
-        for (const auto& [name, value] : generate::hermetic_environment()) {
-            request.environment.emplace(name, value);
+        if (sandbox::has_fixed_paths(options_.level)) {
+            for (const auto& [name, value] : generate::hermetic_environment()) {
+                request.environment.emplace(name, value);
+            }
+        } else {
+            request.view = workspace_.view();
+            for (auto& [name, value] : generate::host_environment(workspace_.view().string(),
+                                                                  workspace_.work().string())) {
+                request.environment.emplace(std::move(name), std::move(value));
+            }
         }
         for (const backend::VariantName& name : names) {
             request.targets.push_back(name.text());
         }
         if (options_.use_cache) {
-            request.cache = options_.store.parent_path() / "ccache";
+            // A cache for each level: what a weaker one compiled is no hit for a stronger one.
+            request.cache = options_.store.parent_path() / workspace_.named("ccache");
             KB_TRY(fs.make_directories(request.cache));
         }
         KB_TRY(fs.make_directories(workspace_.scratch()));
@@ -360,13 +384,6 @@ Result<BuildReport> run(const BuildInput& input,
                         const BuildOptions& options,
                         const BuildServices& services,
                         const BuildEvents& events) {
-    if (!work.stale.empty() && !sandbox::has_fixed_paths(options.level)) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message =
-                         fmt::format("level '{}' gives no fixed paths, which the scripts of a "
-                                     "build need; use 'namespaces' or 'chroot'",
-                                     sandbox::to_text(options.level))};
-    }
     KB_TRY(project::make_state_directory(services.fs, input.project));
     KB_TRY(const sys::FileLock lock, sys::FileLock::acquire(input.project.state() / "lock", [&] {
                tell(events, "waiting for another build of this project");

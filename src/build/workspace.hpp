@@ -6,6 +6,7 @@
 #include "build/tokens.hpp"
 #include "plan/plan.hpp"
 #include "project/project.hpp"
+#include "sandbox/level.hpp"
 #include "sys/file_system.hpp"
 
 #include <cstdint>
@@ -19,10 +20,18 @@ namespace kb::build {
 /// `.kernel-builder/` of a project: where a build reads and writes.
 struct Workspace {
     sys::Path state{};
+    sandbox::Level level = sandbox::Level::namespaces;
 
-    [[nodiscard]] sys::Path work() const { return state / "work"; }
+    /// "work", or "work-<level>": objects of a weaker level are never linked by a stronger one.
+    [[nodiscard]] sys::Path work() const { return state / named("work"); }
 
-    [[nodiscard]] sys::Path source() const { return work() / "source"; }
+    /// The fixed places as links, for levels without mounts (toolchain::write_host_view).
+    [[nodiscard]] sys::Path view() const { return state / named("view"); }
+
+    /// Where compilers must not write: below the work folder only where a mount protects it.
+    [[nodiscard]] sys::Path source() const {
+        return sandbox::has_fixed_paths(level) ? work() / "source" : view() / "src";
+    }
 
     [[nodiscard]] sys::Path launch() const { return work() / "launch"; }
 
@@ -43,6 +52,15 @@ struct Workspace {
     [[nodiscard]] sys::Path peaks() const { return state / "record" / "peaks"; }
 
     [[nodiscard]] sys::Path hashes() const { return state / "hashes"; }
+
+    /// `name`, or "<name>-<level>" for a level below namespaces.
+    [[nodiscard]] std::string named(std::string_view name) const {
+        std::string out{name};
+        if (level != sandbox::Level::namespaces) {
+            out.append("-").append(sandbox::to_text(level));
+        }
+        return out;
+    }
 };
 
 /// Puts exactly the snapshot's sources and the scripts into the work folder, all with the fixed

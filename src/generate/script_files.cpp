@@ -4,6 +4,7 @@
 #include "backend/mounts.hpp"
 #include "base/assert.hpp"
 #include "base/text.hpp"
+#include "generate/host_paths.hpp"
 #include "generate/quote.hpp"
 #include "generate/template.hpp"
 
@@ -30,8 +31,13 @@ std::string shell_words(const Words& words) {
     return text;
 }
 
-std::string source_path(const RelPath& path) {
-    return quote_ninja_path(fmt::format("{}/{}", backend::kSourceMount, path.text()));
+std::string source_path(const RelPath& path, std::string_view view) {
+    return quote_ninja_path(fmt::format("{}{}/{}", view, backend::kSourceMount, path.text()));
+}
+
+/// The words as they run: at fixed places, or below the view.
+std::string command_line(const Words& command, std::string_view view) {
+    return quote_ninja_value(shell_words(view.empty() ? command : host_command(command, view)));
 }
 
 /// "CUDA relu.cu 9.0,10.0"
@@ -44,18 +50,18 @@ std::string description(const Tu& tu) {
     return text;
 }
 
-std::string tu_edge(const Tu& tu) {
+std::string tu_edge(const Tu& tu, std::string_view view) {
     std::string text = fmt::format("build {}: {} {}",
                                    quote_ninja_path(tu.object),
                                    tu.keep_dir.empty() ? "compile" : "compile_keep",
-                                   source_path(tu.source));
+                                   source_path(tu.source, view));
     if (!tu.headers.empty()) {
         text += " |";
         for (const RelPath& header : tu.headers) {
-            text += ' ' + source_path(header);
+            text += ' ' + source_path(header, view);
         }
     }
-    text += "\n  command_line = " + quote_ninja_value(shell_words(tu.command)) + '\n';
+    text += "\n  command_line = " + command_line(tu.command, view) + '\n';
     if (!tu.keep_dir.empty()) {
         text += "  keep = " + quote_ninja_value(quote_shell(tu.keep_dir)) + '\n';
     }
@@ -63,7 +69,7 @@ std::string tu_edge(const Tu& tu) {
     return text;
 }
 
-std::string variant_edges(const PlannedVariant& variant, const plan::Plan& plan) {
+std::string variant_edges(const PlannedVariant& variant, const ScriptInput& input) {
     const std::string name = quote_ninja_path(variant.name.text());
     if (variant.link.output.empty()) {
         return fmt::format("build {}: phony\n", name); // noarch: nothing is compiled
@@ -71,9 +77,9 @@ std::string variant_edges(const PlannedVariant& variant, const plan::Plan& plan)
     const std::string output = quote_ninja_path(variant.link.output);
     std::string text = fmt::format("build {}: link", output);
     for (const std::string_view id : variant.tus) {
-        text += ' ' + quote_ninja_path(plan.tu(id).object);
+        text += ' ' + quote_ninja_path(input.plan.tu(id).object);
     }
-    text += "\n  command_line = " + quote_ninja_value(shell_words(variant.link.command)) + '\n';
+    text += "\n  command_line = " + command_line(variant.link.command, input.view) + '\n';
     text += "  what = " + quote_ninja_value(variant.name.text()) + '\n';
     text += fmt::format("build {}: phony {}\n", name, output);
     return text;
@@ -98,11 +104,11 @@ std::string ninja_file(const ScriptInput& input, const std::vector<const Planned
     std::string text{embedded_text("script/head.ninja")};
     for (const Tu& tu : input.plan.tus) {
         if (needed.contains(tu.id)) {
-            text += '\n' + tu_edge(tu);
+            text += '\n' + tu_edge(tu, input.view);
         }
     }
     for (const PlannedVariant* variant : chosen) {
-        text += '\n' + variant_edges(*variant, input.plan);
+        text += '\n' + variant_edges(*variant, input);
     }
     text += "\ndefault";
     for (const PlannedVariant* variant : chosen) {
@@ -122,6 +128,33 @@ std::string shell_name(std::string_view place) {
     return text;
 }
 
+std::vector<std::string> names_of(const std::vector<const PlannedVariant*>& variants) {
+    std::vector<std::string> names;
+    for (const PlannedVariant* variant : variants) {
+        names.push_back(variant->name.text());
+    }
+    return names;
+}
+
+std::string host_script(const ScriptInput& input,
+                        const std::vector<const PlannedVariant*>& chosen) {
+    std::string environment;
+    for (const auto& [name, value] : hermetic_environment()) {
+        if (name != "PATH" && name != "HOME" && name != "TMPDIR") {
+            environment += fmt::format("  {}={} \\\n", name, quote_shell(value));
+        }
+    }
+    environment +=
+        "  PATH=\"$view/bin:/usr/bin:/bin\" HOME=\"$here/tmp\" TMPDIR=\"$here/tmp\" \\\n";
+    return render_embedded("script/build_host.sh",
+                           {{"kernel", input.plan.kernel},
+                            {"level", input.level},
+                            {"variants", names_of(chosen)},
+                            {"view", escape_control(input.view)},
+                            {"quoted_view", quote_shell(input.view)},
+                            {"environment", environment}});
+}
+
 std::string build_script(const ScriptInput& input,
                          const std::vector<const PlannedVariant*>& chosen) {
     std::vector<ScriptMount> mounts = input.mounts;
@@ -139,13 +172,9 @@ std::string build_script(const ScriptInput& input,
     for (const auto& [name, value] : hermetic_environment()) {
         environment += fmt::format("  --setenv {} {} \\\n", name, quote_shell(value));
     }
-    std::vector<std::string> names;
-    for (const PlannedVariant* variant : chosen) {
-        names.push_back(variant->name.text());
-    }
     return render_embedded("script/build.sh",
                            {{"kernel", input.plan.kernel},
-                            {"variants", names},
+                            {"variants", names_of(chosen)},
                             {"defaults", defaults},
                             {"cases", cases},
                             {"binds", binds},
@@ -168,11 +197,27 @@ std::span<const std::pair<std::string_view, std::string_view>> hermetic_environm
     return kEnvironment;
 }
 
+std::vector<std::pair<std::string, std::string>> host_environment(std::string_view view,
+                                                                  std::string_view work) {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const auto& [name, value] : hermetic_environment()) {
+        out.emplace_back(name, value);
+        if (name == "PATH") {
+            out.back().second = fmt::format("{}/bin:/usr/bin:/bin", view);
+        } else if (name == "HOME" || name == "TMPDIR") {
+            out.back().second = fmt::format("{}/tmp", work);
+        }
+    }
+    return out;
+}
+
 std::vector<FileImage> script_files(const ScriptInput& input) {
     const std::vector<const PlannedVariant*> chosen = chosen_variants(input);
     return {
         {RelPath::literal("build.ninja"), ninja_file(input, chosen), FileMode::regular},
-        {RelPath::literal("build.sh"), build_script(input, chosen), FileMode::executable},
+        {RelPath::literal("build.sh"),
+         input.view.empty() ? build_script(input, chosen) : host_script(input, chosen),
+         FileMode::executable},
     };
 }
 

@@ -150,4 +150,49 @@ TEST_CASE("build.sh builds in the sandbox that it prints", "[generate][script]")
     CHECK(std::system((script + " --root /opt=/usr >/dev/null 2>&1").c_str()) != 0);
 }
 
+TEST_CASE("with a view the graph and the script name the paths of this machine",
+          "[generate][script]") {
+    const kb::test::TempDir dir;
+    const plan::Plan plan = two_variants();
+    const std::vector<VariantName> names{variant(kCpu), variant(kCuda)};
+    const std::string view = (dir / "a view").string();
+    const auto files =
+        script_files({.plan = plan, .variants = names, .view = view, .level = "plain"});
+    for (const FileImage& file : files) {
+        kb::test::write_text(dir / file.path.text(), file.content);
+    }
+    // Outside of words that only the command understands ('/src/b b.cu' in a script).
+    CHECK(files[0].content.find(" /src/") == std::string::npos);
+    CHECK(files[0].content.find("a$ view/src/a.cpp") != std::string::npos);
+    CHECK(files[1].content.find("bwrap") == std::string::npos);
+    CHECK(files[1].content.find("level 'plain'") != std::string::npos);
+    // "Compiling" copies; Ninja is this machine's.
+    if (std::system("test -x /usr/bin/ninja") != 0) {
+        std::cout << "SKIPPED: there is no /usr/bin/ninja here\n";
+        return;
+    }
+    kb::test::write_text(dir / "a view/src/a.cpp", "A");
+    kb::test::write_text(dir / "a view/src/c.cpp", "C");
+    kb::test::write_text(dir / "a view/src/c.h", "");
+    kb::test::write_text(dir / "a view/src/common.h", "");
+    std::filesystem::create_directories(dir / "a view/bin");
+    std::filesystem::create_symlink("/usr/bin/ninja", dir / "a view/bin/ninja");
+    const std::string script = "sh " + quote_shell((dir / "build.sh").string());
+    REQUIRE(std::system((script + " " + kCpu + " >/dev/null").c_str()) == 0);
+    CHECK(kb::test::read_text(dir / ("link/" + kCpu + "/_relu_x.abi3.so")) == "AC");
+}
+
+TEST_CASE("the environment without mounts comes from the view and the work folder",
+          "[generate][script]") {
+    for (const auto& [name, value] : host_environment("/v", "/w")) {
+        CAPTURE(name);
+        if (name == "PATH") {
+            CHECK(value == "/v/bin:/usr/bin:/bin");
+        } else if (name == "HOME" || name == "TMPDIR") {
+            CHECK(value == "/w/tmp");
+        }
+    }
+    CHECK(host_environment("/v", "/w").size() == hermetic_environment().size());
+}
+
 } // namespace kb::generate

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,8 +28,28 @@ constexpr std::uint64_t kWriteRights =
 constexpr std::uint64_t kRefer = 1ULL << 13U;
 constexpr std::uint64_t kTruncate = 1ULL << 14U;
 
+/// Those of the rights that a file can have: others in its rule are an error.
+constexpr std::uint64_t kFileRights = LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
+
+/// The kernel's struct landlock_ruleset_attr as it grew: file rights, TCP (ABI 4), what may be
+/// reached outside the domain (ABI 6). Older kernels are given the part that they know.
+struct Ruleset {
+    std::uint64_t files = 0;
+    std::uint64_t network = 0;
+    std::uint64_t scoped = 0;
+};
+
+constexpr std::uint64_t kBindTcp = 1ULL << 0U;
+constexpr std::uint64_t kConnectTcp = 1ULL << 1U;
+constexpr std::uint64_t kAbstractSockets = 1ULL << 0U;
+constexpr std::uint64_t kSignals = 1ULL << 1U;
+
 std::uint64_t rights(int abi) {
     return kWriteRights | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0);
+}
+
+std::size_t ruleset_size(int abi) {
+    return sizeof(std::uint64_t) * (abi >= 6 ? 3U : abi >= 4 ? 2U : 1U);
 }
 
 } // namespace
@@ -44,10 +65,11 @@ Result<void> apply_landlock(const std::vector<sys::Path>& writable) {
     if (abi == 0) {
         return Error{.code = ErrorCode::unsupported, .message = "this kernel has no landlock"};
     }
-    landlock_ruleset_attr attributes{};
-    attributes.handled_access_fs = rights(abi);
+    const Ruleset attributes{.files = rights(abi),
+                             .network = kBindTcp | kConnectTcp,
+                             .scoped = kAbstractSockets | kSignals};
     const sys::UniqueFd ruleset{static_cast<int>(
-        ::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0))};
+        ::syscall(SYS_landlock_create_ruleset, &attributes, ruleset_size(abi), 0))};
     if (!ruleset) {
         return error_from_errno(errno, "making a landlock ruleset");
     }
@@ -56,8 +78,14 @@ Result<void> apply_landlock(const std::vector<sys::Path>& writable) {
         if (!directory) {
             return error_from_errno(errno, fmt::format("opening '{}' for landlock", path.string()));
         }
+
+        struct stat status {};
+
+        if (::fstat(directory.get(), &status) != 0) {
+            return error_from_errno(errno, fmt::format("looking at '{}'", path.string()));
+        }
         landlock_path_beneath_attr rule{};
-        rule.allowed_access = rights(abi);
+        rule.allowed_access = S_ISDIR(status.st_mode) ? rights(abi) : rights(abi) & kFileRights;
         rule.parent_fd = directory.get();
         if (::syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=
             0) {

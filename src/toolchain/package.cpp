@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "digest/key_file.hpp"
+#include "toolchain/host_view.hpp"
 
 #include <fmt/format.h>
 
@@ -67,29 +68,46 @@ Result<void> write_sources(sys::FileSystem& fs,
     return {};
 }
 
+sandbox::SandboxSpec make_spec(const sys::Path& work, const store::TreeRef& compiler) {
+    return {.mounts = {{.host = compiler.path, .inside = "/usr"},
+                       {.host = work, .inside = "/work", .access = sandbox::Access::read_write}},
+            .links = {{.inside = "/bin", .target = "usr/bin"},
+                      {.inside = "/lib", .target = "usr/lib"},
+                      {.inside = "/lib64", .target = "usr/lib64"}},
+            .environment = {{"PATH", "/usr/bin"},
+                            {"HOME", "/home"},
+                            {"LC_ALL", "C"},
+                            {"TMPDIR", "/tmp"},
+                            {"TZ", "UTC"},
+                            {"SOURCE_DATE_EPOCH", std::to_string(store::kFixedTime)}},
+            .working_directory = "/work",
+            .argv = {"/usr/bin/sh", "make.sh"}};
+}
+
+/// The same where the level has no mounts: below a view of the compiler's root.
+Result<sandbox::SandboxSpec>
+make_host_spec(sys::FileSystem& fs, const sys::Path& work, const store::TreeRef& compiler) {
+    const sys::Path view = work / "view";
+    const std::vector<Root> roots{{.host = compiler.path, .mount = "/usr"}};
+    KB_TRY(write_host_view(fs, view, roots, {}));
+    KB_TRY(fs.make_directories(work / "tmp"));
+    sandbox::SandboxSpec spec = make_spec(work, compiler);
+    spec.mounts = {{.host = work, .inside = work.string(), .access = sandbox::Access::read_write}};
+    spec.links.clear();
+    spec.environment["PATH"] = (view / "bin").string() + ":/usr/bin:/bin";
+    spec.environment["HOME"] = spec.environment["TMPDIR"] = (work / "tmp").string();
+    spec.working_directory = work.string();
+    spec.argv = {"/bin/sh", "make.sh"};
+    return spec;
+}
+
 Result<void> run_confined(const sys::Path& work,
                           const store::TreeRef& compiler,
                           const Machine& machine,
                           const Confinement& confinement) {
-    const sandbox::SandboxSpec spec{
-        .mounts = {{.host = compiler.path, .inside = "/usr"},
-                   {.host = work, .inside = "/work", .access = sandbox::Access::read_write}},
-        .links = {{.inside = "/bin", .target = "usr/bin"},
-                  {.inside = "/lib", .target = "usr/lib"},
-                  {.inside = "/lib64", .target = "usr/lib64"}},
-        .environment = {{"PATH", "/usr/bin"},
-                        {"HOME", "/home"},
-                        {"LC_ALL", "C"},
-                        {"TMPDIR", "/tmp"},
-                        {"TZ", "UTC"},
-                        {"SOURCE_DATE_EPOCH", std::to_string(store::kFixedTime)}},
-        .working_directory = "/work",
-        .argv = {"/usr/bin/sh", "make.sh"}};
+    sandbox::SandboxSpec spec = make_spec(work, compiler);
     if (!sandbox::has_fixed_paths(confinement.level)) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message = fmt::format("link stubs are made by the pinned compiler, which "
-                                            "needs fixed paths: sandbox level '{}' has none",
-                                            sandbox::to_text(confinement.level))};
+        KB_TRY(spec, make_host_spec(machine.fs, work, compiler));
     }
     KB_TRY(const sys::ProcessSpec process,
            sandbox::confine(spec, confinement.level, confinement.tools));
@@ -133,10 +151,15 @@ Result<store::TreeRef> generate_tree(std::string_view id,
     for (const FileImage& source : sources) {
         recipe.set("source." + source.path.text(), digest::sha256(source.content).hex());
     }
-    const digest::Digest key = recipe.digest();
+    digest::Digest key = recipe.digest();
     KB_TRY(const auto first_look, store.find_package(id, key));
     if (first_look) {
         return *first_look;
+    }
+    if (confinement.level != sandbox::Level::namespaces) {
+        // What a weaker level made has a name of its own, so that no stronger one uses it.
+        recipe.set("sandbox", std::string{sandbox::to_text(confinement.level)});
+        key = recipe.digest();
     }
     KB_TRY(const auto held, store.lock(fmt::format("generate-{}", id)));
     KB_TRY(const auto there, store.find_package(id, key));

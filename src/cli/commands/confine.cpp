@@ -43,7 +43,7 @@ public:
     }
 
     ExitCode run(const Services& services) override {
-        std::vector<sys::Path> paths{"/dev/null", "/tmp"};
+        std::vector<sys::Path> paths{"/dev/null"};
         paths.insert(paths.end(), writable_.begin(), writable_.end());
         if (const Result<void> applied = sandbox::apply_landlock(paths); !applied) {
             render_error(applied.error(), services.terminal);
