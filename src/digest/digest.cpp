@@ -159,16 +159,27 @@ std::array<std::int8_t, 256> make_reverse() {
 } // namespace
 
 std::string to_base64(Bytes bytes) {
-    std::string out;
-    out.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-        std::uint32_t group = 0;
-        for (std::size_t k = 0; k < 3; ++k) {
-            group = group << 8U | (k < n ? std::to_integer<std::uint32_t>(bytes[i + k]) : 0U);
-        }
-        for (std::size_t k = 0; k < 4; ++k) {
-            out += k <= n ? kAlphabet[group >> (18 - 6 * k) & 63U] : '=';
+    // Filled in place: a commit of small files is base64 for the most part.
+    std::string out((bytes.size() + 2) / 3 * 4, '=');
+    const auto byte = [&bytes](std::size_t i) {
+        return std::to_integer<std::uint32_t>(bytes[i]);
+    };
+    const std::size_t whole = bytes.size() / 3 * 3;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < whole; i += 3, at += 4) {
+        const std::uint32_t group = byte(i) << 16U | byte(i + 1) << 8U | byte(i + 2);
+        out[at] = kAlphabet[group >> 18U];
+        out[at + 1] = kAlphabet[group >> 12U & 63U];
+        out[at + 2] = kAlphabet[group >> 6U & 63U];
+        out[at + 3] = kAlphabet[group & 63U];
+    }
+    const std::size_t rest = bytes.size() - whole;
+    if (rest != 0) {
+        const std::uint32_t group = byte(whole) << 16U | (rest == 2 ? byte(whole + 1) << 8U : 0U);
+        out[at] = kAlphabet[group >> 18U];
+        out[at + 1] = kAlphabet[group >> 12U & 63U];
+        if (rest == 2) {
+            out[at + 2] = kAlphabet[group >> 6U & 63U];
         }
     }
     return out;

@@ -41,6 +41,15 @@ std::size_t sequence_length(std::string_view text) {
     return 0;
 }
 
+/// How many bytes at the start of `text` stand for themselves between quotation marks.
+std::size_t plain_length(std::string_view text) {
+    const auto special = std::ranges::find_if(text, [](char c) {
+        const auto byte = static_cast<unsigned char>(c);
+        return byte < 0x20 || byte >= 0x80 || c == '"' || c == '\\';
+    });
+    return static_cast<std::size_t>(special - text.begin());
+}
+
 class Writer {
 public:
     Writer(const JsonStyle& style, std::string& out) : style_{style}, out_{out} {}
@@ -152,6 +161,12 @@ private:
     void append_string(std::string_view text) {
         out_ += '"';
         while (!text.empty()) {
+            const std::size_t plain = plain_length(text);
+            out_ += text.substr(0, plain);
+            text.remove_prefix(plain);
+            if (text.empty()) {
+                break;
+            }
             const std::size_t length = sequence_length(text);
             if (length == 0) {
                 out_ += "\xEF\xBF\xBD";

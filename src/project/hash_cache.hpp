@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,8 @@ public:
     static HashCache open(sys::FileSystem& fs, sys::Path file);
 
     Result<digest::Digest> sha256(sys::FileSystem& fs, sys::Clock& clock, const sys::Path& path);
+    /// What an earlier run remembered of the file, without reading it.
+    [[nodiscard]] std::optional<digest::Digest> find(sys::FileSystem& fs, const sys::Path& path);
     /// Hashes those of `paths` that are not known, several at a time and the largest first, so that
     /// sha256() of them costs a stat. A file that cannot be read is left for sha256() to name.
     void hash_ahead(sys::FileSystem& fs,
@@ -29,6 +32,7 @@ public:
                     std::span<const sys::Path> paths,
                     unsigned threads);
     /// Writes what was looked up since open(), and forgets the rest; nothing when nothing is new.
+    /// In one step but without fsync: a cache that a power cut tears is an empty one.
     Result<void> save(sys::FileSystem& fs);
 
 private:

@@ -82,8 +82,10 @@ read_file_list(sys::FileSystem& fs, const sys::Path& directory, const HashFile& 
     package::FileList out;
     for (const sys::WalkEntry& entry : entries) {
         const sys::Path path = directory / entry.path.text();
-        KB_TRY(const sys::FileInfo info,
-               fs.stat(path).context(fmt::format("listing '{}'", directory.string())));
+        sys::FileInfo info = entry.info;
+        if (info.type == sys::FileType::symlink) {
+            KB_TRY(info, fs.stat(path).context(fmt::format("listing '{}'", directory.string())));
+        }
         if (info.type != sys::FileType::regular) {
             continue;
         }

@@ -117,18 +117,19 @@ std::vector<LocalFile> lfs_blobs(const BranchPlan& plan, const UploadModes& mode
 
 Result<std::string> make_commit_body(sys::FileSystem& fs,
                                      const hub::CommitHeader& header,
-                                     const BranchPlan& plan,
+                                     BranchPlan& plan,
                                      const UploadModes& modes) {
     std::string body = hub::write_line(header);
     for (const RelPath& path : plan.deletes) {
         body += hub::write_line(hub::DeletedFileOp{.path = path});
     }
-    for (const LocalFile& file : plan.adds) {
+    for (LocalFile& file : plan.adds) {
         if (mode_of(modes, file) == hub::UploadMode::lfs) {
             body += hub::write_line(
                 hub::LfsFileOp{.path = file.path, .oid = file.sha256, .size = file.size});
         } else {
             KB_TRY(const std::string content, read_checked(fs, file));
+            file.git_oid = hub::git_id(hub::GitKind::blob, content);
             body += hub::write_line(hub::FileOp{.path = file.path}, content);
         }
     }

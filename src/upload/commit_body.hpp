@@ -33,10 +33,11 @@ ask_modes(const HubClient& hub, const BranchPlan& plan, UploadModes& modes);
 /// The distinct contents of `plan` that travel through LFS.
 [[nodiscard]] std::vector<LocalFile> lfs_blobs(const BranchPlan& plan, const UploadModes& modes);
 
-/// The whole commit stream: header with the parent, deletes, then adds.
+/// The whole commit stream: header with the parent, deletes, then adds. The git ids of files that
+/// travel inline are filled in, since their content is at hand.
 [[nodiscard]] Result<std::string> make_commit_body(sys::FileSystem& fs,
                                                    const hub::CommitHeader& header,
-                                                   const BranchPlan& plan,
+                                                   BranchPlan& plan,
                                                    const UploadModes& modes);
 
 } // namespace kb::upload

@@ -165,7 +165,7 @@ const FakeHub::Files& FakeHub::files(const std::string& branch) const {
 Response FakeHub::handle(const http::Request& request, const std::string& body) {
     const std::string& path = request.url.path();
     if (path == "/api/repos/create") {
-        if (repo_exists) {
+        if (repo_exists && branches.contains("main")) {
             return answer(409, Node::table({{"url", "http://hub.test/kernels/acme/demo"}}));
         }
         repo_exists = true;

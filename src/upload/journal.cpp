@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kb::upload {
 
 namespace {
@@ -36,6 +38,7 @@ std::string head_line(const JournalKey& key) {
 Journal::Journal(Journal&& other) noexcept
     : fs_{other.fs_},
       path_{std::move(other.path_)},
+      head_{std::move(other.head_)},
       blobs_{std::move(other.blobs_)},
       parts_{std::move(other.parts_)} {}
 
@@ -58,8 +61,9 @@ Result<Journal> Journal::open(sys::FileSystem& fs, sys::Path path, const Journal
         KB_TRY(fs.write_atomic(journal.path_, text->substr(0, whole), FileMode::regular));
         return journal;
     }
-    KB_TRY(fs.make_directories(journal.path_.parent_path()));
-    KB_TRY(fs.write_atomic(journal.path_, head, FileMode::regular));
+    // Made with the first confirmation: an upload of small files alone needs none.
+    KB_TRY(fs.remove_file(journal.path_));
+    journal.head_ = head;
     return journal;
 }
 
@@ -86,6 +90,13 @@ void Journal::take_line(std::string_view line) {
 }
 
 Result<void> Journal::append(const std::string& line) {
+    if (!head_.empty()) {
+        KB_TRY(fs_->make_directories(path_.parent_path()).context("writing the upload journal"));
+        KB_TRY(fs_->write_atomic(path_, head_ + line, FileMode::regular)
+                   .context("writing the upload journal"));
+        head_.clear();
+        return {};
+    }
     return fs_->append_durable(path_, line).context("writing the upload journal");
 }
 
@@ -121,8 +132,10 @@ Journal::add_part(const digest::Digest& oid, std::uint64_t chunk_size, const hub
 
 Result<void> Journal::forget_blobs() {
     const std::lock_guard lock{mutex_};
-    KB_TRY(auto text, fs_->read_file(path_, kMaxJournal));
-    KB_TRY(fs_->write_atomic(path_, text.substr(0, text.find('\n') + 1), FileMode::regular));
+    if (head_.empty()) {
+        KB_TRY(auto text, fs_->read_file(path_, kMaxJournal));
+        KB_TRY(fs_->write_atomic(path_, text.substr(0, text.find('\n') + 1), FileMode::regular));
+    }
     blobs_.clear();
     parts_.clear();
     return {};
@@ -130,6 +143,10 @@ Result<void> Journal::forget_blobs() {
 
 Result<void> Journal::forget_parts(const digest::Digest& oid) {
     const std::lock_guard lock{mutex_};
+    if (std::ranges::none_of(parts_,
+                             [&oid](const auto& entry) { return entry.first.first == oid; })) {
+        return {};
+    }
     KB_TRY(append(write_line(Node::table({{"forget-parts", oid.hex()}}))));
     std::erase_if(parts_, [&oid](const auto& entry) { return entry.first.first == oid; });
     return {};

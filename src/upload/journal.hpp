@@ -25,7 +25,8 @@ struct JournalKey {
 };
 
 /// Append-only file of what the server has confirmed, a JSON object a line, each fsynced before it
-/// counts. A torn last line (we were killed) is dropped. Usable from several threads.
+/// counts; it begins to exist with the first confirmation. A torn last line (we were killed) is
+/// dropped. Usable from several threads.
 class Journal {
 public:
     /// Reads what an earlier run with the same key left; another key's journal is replaced.
@@ -63,6 +64,8 @@ private:
 
     sys::FileSystem* fs_;
     sys::Path path_;
+    /// First line of a file that is still to be made.
+    std::string head_{};
     mutable std::mutex mutex_{};
     std::set<digest::Digest> blobs_{};
     std::map<PartKey, std::map<std::uint64_t, hub::LfsPart>> parts_{};

@@ -49,6 +49,17 @@ TEST_CASE("what was confirmed is known after a restart", "[upload][journal]") {
     CHECK(again.parts(kOther, 11).empty()); // other part size, other parts
 }
 
+TEST_CASE("a journal begins to exist with the first confirmation", "[upload][journal]") {
+    const TempDir dir;
+    REQUIRE(open(dir, key("v2")).add_blob(kBlob).has_value());
+    Journal journal = open(dir);
+    REQUIRE(journal.forget_parts(kBlob).has_value());
+    REQUIRE(journal.forget_blobs().has_value());
+    CHECK_FALSE(std::filesystem::exists(dir / "sub/upload.journal"));
+    REQUIRE(journal.add_blob(kOther).has_value());
+    CHECK(open(dir).has_blob(kOther));
+}
+
 TEST_CASE("another upload begins a new journal", "[upload][journal]") {
     const TempDir dir;
     REQUIRE(open(dir).add_blob(kBlob).has_value());
@@ -71,8 +82,9 @@ TEST_CASE("a torn last line confirms nothing and is cut off", "[upload][journal]
 
 TEST_CASE("a damaged journal is no confirmation", "[upload][journal]") {
     const TempDir dir;
-    open(dir);
-    const std::string head = read_text(dir / "sub/upload.journal");
+    REQUIRE(open(dir).add_blob(kBlob).has_value());
+    const std::string text = read_text(dir / "sub/upload.journal");
+    const std::string head = text.substr(0, text.find('\n') + 1);
     write_text(dir / "sub/upload.journal",
                head + "nonsense\n{\"blob\":\"zz\"}\n{\"part-of\":\"" + kBlob.hex() +
                    "\",\"part\":-1}\n\n{\"blob\":\"" + kOther.hex() + "\"}\n");
@@ -109,6 +121,6 @@ TEST_CASE("a finished upload leaves no journal", "[upload][journal]") {
 TEST_CASE("a journal that cannot be written stops the upload", "[upload][journal]") {
     const TempDir dir;
     write_text(dir / "file", "in the way");
-    CHECK_FALSE(
-        Journal::open(sys::real_file_system(), dir / "file/upload.journal", key()).has_value());
+    auto journal = Journal::open(sys::real_file_system(), dir / "file/upload.journal", key());
+    CHECK_FALSE((journal && journal->add_blob(kBlob)));
 }

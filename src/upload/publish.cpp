@@ -4,12 +4,14 @@
 #include "base/text.hpp"
 #include "document/json.hpp"
 #include "sys/file_lock.hpp"
+#include "sys/worker_pool.hpp"
 #include "upload/commit_body.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace kb::upload {
 
@@ -42,6 +44,7 @@ public:
         KB_TRY(read_remote());
         KB_TRY(refuse_replacing());
         if (request_->dry_run == DryRun::yes || report_.plan.empty()) {
+            KB_TRY(confirm());
             report_.status =
                 report_.plan.empty() ? UploadStatus::no_changes : UploadStatus::planned;
             collect_results();
@@ -65,6 +68,7 @@ public:
                 work.result.commit = work.tree.head;
             }
         }
+        KB_TRY(confirm()); // also when another publisher was faster with all of it
         KB_TRY(journal.close());
         report_.status = request_->mode == Mode::pull_request ? UploadStatus::pull_request_created
                                                               : UploadStatus::uploaded;
@@ -83,7 +87,9 @@ private:
 
     Result<void> read_remote() {
         KB_TRY(const auto refs, hub_->read_refs());
-        repo_exists_ = refs.has_value();
+        // One without main was left by a server that died while it made it; making it again heals
+        // it.
+        repo_exists_ = refs && refs->branch("main") != nullptr;
         report_.plan = {};
         for (Work& work : works_) {
             KB_TRY(read_branch(work, refs ? *refs : hub::Refs{}));
@@ -199,12 +205,35 @@ private:
                 work.known_pull_requests.insert(ref.ref);
             }
         }
-        KB_TRY(send_content(work, journal));
+        KB_TRY(send_confirmed(work, journal));
         KB_TRY(commit(work, journal));
         if (request_->mode == Mode::commit) {
             KB_TRY(read_back(work));
         }
         return {};
+    }
+
+    Result<void> confirm() {
+        return request_->confirm && !std::exchange(is_confirmed_, true) ? request_->confirm()
+                                                                        : Result<void>{};
+    }
+
+    /// What is sent and what is confirmed are the same files: the second reads them from memory.
+    Result<void> send_confirmed(Work& work, Journal& journal) {
+        if (!request_->confirm || is_confirmed_) {
+            return send_content(work, journal);
+        }
+        Result<void> confirmed;
+        Result<void> sent;
+        sys::parallel_for(2, 2, [&](std::size_t job) {
+            if (job == 0) {
+                sent = send_content(work, journal);
+            } else {
+                confirmed = confirm();
+            }
+        });
+        KB_TRY(std::move(confirmed)); // a registry refuses wrong content too, but knows less of why
+        return sent;
     }
 
     Result<void> send_content(Work& work, Journal& journal) {
@@ -228,18 +257,30 @@ private:
         return {};
     }
 
-    Result<http::Response> post(const Work& work) const {
+    Result<http::Response> post(Work& work) const {
         hub::CommitHeader header{.summary = request_->message};
         if (work.tree.head) {
             header.parent_commit = work.tree.head->hex();
         }
         KB_TRY(std::string body, make_commit_body(*fs_, header, work.plan, work.modes));
+        keep_ids(work);
         note(fmt::format("committing {} to '{}'",
                          counted(work.plan.adds.size() + work.plan.deletes.size(), "change"),
                          work.content.branch));
         return hub_->post_commit(work.content.branch,
                                  std::move(body),
                                  request_->mode == Mode::pull_request ? "create_pr=1" : "");
+    }
+
+    /// Reading back compares ids: what the commit was made of need not be read again for them.
+    static void keep_ids(Work& work) {
+        auto file = work.content.files.begin(); // both are sorted by path
+        for (const LocalFile& added : work.plan.adds) {
+            while (file->path != added.path) {
+                ++file;
+            }
+            file->git_oid = added.git_oid;
+        }
     }
 
     /// Posts until the branch holds what is wanted: the only place that decides what an answer, or
@@ -429,6 +470,7 @@ private:
     std::vector<Work> works_;
     UploadReport report_{};
     bool repo_exists_ = false;
+    bool is_confirmed_ = false;
     std::size_t skipped_by_journal_ = 0;
 };
 

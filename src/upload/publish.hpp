@@ -31,6 +31,9 @@ struct PublishRequest {
     TransferOptions transfer{};
     /// One line for people about what happens now; may be empty.
     std::function<void(const std::string&)> note{};
+    /// Makes sure that `input` is what it says; runs once, beside the sending in a thread of its
+    /// own. Its error is the result, and nothing is committed then. May be empty.
+    std::function<Result<void>()> confirm{};
 };
 
 struct PublishServices {

@@ -259,6 +259,45 @@ TEST_CASE("tokens go to the endpoint only, presigned addresses get their own fie
     CHECK(with_token > 5);
 }
 
+TEST_CASE("a repository that was made by half is made whole", "[upload][publish]") {
+    World w;
+    w.usual();
+    w.hub.branches.clear();
+    CHECK(good(w.publish()).status == UploadStatus::uploaded);
+    CHECK(w.hub.count("POST /api/repos/create") == 1);
+    CHECK(content_at(w.hub, "v1", "build/" + kVariant + "/lib.abi3.so") == kLibrary);
+}
+
+TEST_CASE("what is not confirmed is sent and not committed", "[upload][publish]") {
+    World w;
+    w.usual();
+    std::size_t calls = 0;
+    w.request.confirm = [&calls]() -> Result<void> {
+        ++calls;
+        return Error{.code = ErrorCode::corrupt, .message = "not what it says"};
+    };
+    CHECK(text_of(w.publish()).contains("not what it says"));
+    CHECK(calls == 1);
+    CHECK(w.hub.count("/commit/") == 0);
+    CHECK(w.hub.lfs.size() == 1);
+}
+
+TEST_CASE("what is confirmed once is committed on every branch", "[upload][publish]") {
+    World w;
+    w.usual();
+    std::size_t calls = 0;
+    w.request.confirm = [&calls]() -> Result<void> {
+        ++calls;
+        return {};
+    };
+    CHECK(good(w.publish()).status == UploadStatus::uploaded);
+    CHECK(calls == 1);
+    CHECK(w.hub.count("/commit/") == 2);
+    // Nothing to send is confirmed too.
+    CHECK(good(w.publish()).status == UploadStatus::no_changes);
+    CHECK(calls == 2);
+}
+
 TEST_CASE("a kill after any request loses nothing and repeats no confirmed blob",
           "[upload][publish][kill]") {
     const bool multipart = GENERATE(false, true);

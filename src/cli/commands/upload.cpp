@@ -10,7 +10,7 @@
 #include "cli/settings.hpp"
 #include "document/json.hpp"
 #include "http/curl_client.hpp"
-#include "project/hash_cache.hpp"
+#include "project/package_reader.hpp"
 #include "project/project.hpp"
 #include "sys/environment.hpp"
 #include "sys/host_limits.hpp"
@@ -89,6 +89,7 @@ struct Prepared {
     std::optional<project::Project> project{};
     Settings settings{};
     upload::UploadInput input{};
+    std::optional<project::PackageReader> reader{};
     std::optional<hub::RepoId> repo{};
     std::optional<upload::Endpoint> endpoint{};
     std::optional<upload::Token> token{};
@@ -223,34 +224,27 @@ private:
         return true;
     }
 
-    /// An unchanged file costs a stat; the others are hashed side by side.
-    static Result<void>
-    read_packages(const Services& services, const project::Discovery& found, Prepared& out) {
-        project::HashCache cache =
-            project::HashCache::open(services.fs, hash_cache_path(services, out));
-        std::vector<sys::Path> paths;
-        for (const project::VariantDir& variant : found.variants) {
-            KB_TRY(const auto entries, sys::walk(services.fs, variant.path));
-            for (const sys::WalkEntry& entry : entries) {
-                paths.push_back(variant.path / entry.path.text());
-            }
-        }
-        cache.hash_ahead(
-            services.fs, services.clock, paths, sys::read_host_limits(services.fs).cpus);
-        const project::HashFile hash = [&](const sys::Path& path) {
-            return cache.sha256(services.fs, services.clock, path);
-        };
-        for (const project::VariantDir& variant : found.variants) {
-            package::Package package{.variant = variant.name, .directory = variant.path.string()};
-            KB_TRY(package.metadata, project::read_metadata(services.fs, variant));
-            KB_TRY(package.files, project::read_file_list(services.fs, variant.path, hash));
-            out.input.packages.push_back(std::move(package));
-        }
-        // Only saves time: a place that cannot be written is no reason to stop.
-        if (services.fs.make_directories(hash_cache_path(services, out).parent_path())) {
-            [[maybe_unused]] const Result<void> saved = cache.save(services.fs);
-        }
+    /// What is too large to hash before the first request is hashed while it is sent. Where a wrong
+    /// digest is allowed, or nothing is sent, there is nothing to gain.
+    Result<void>
+    read_packages(const Services& services, const project::Discovery& found, Prepared& out) const {
+        out.reader.emplace(services.fs,
+                           services.clock,
+                           project::HashCache::open(services.fs, hash_cache_path(services, out)),
+                           sys::read_host_limits(services.fs).cpus);
+        const bool sends = !options_.dry_run && !allowed().contains(upload::Refusal::wrong_digest);
+        KB_TRY(out.input.packages,
+               out.reader->read(found.variants,
+                                sends ? project::Trust::claims : project::Trust::nothing));
+        save_hashes(services, out);
         return {};
+    }
+
+    /// Only saves time: a place that cannot be written is no reason to stop.
+    static void save_hashes(const Services& services, Prepared& prepared) {
+        if (services.fs.make_directories(hash_cache_path(services, prepared).parent_path())) {
+            [[maybe_unused]] const Result<void> saved = prepared.reader->save();
+        }
     }
 
     Result<void>
@@ -278,6 +272,16 @@ private:
         return {};
     }
 
+    [[nodiscard]] std::set<upload::Refusal> allowed() const {
+        std::set<upload::Refusal> allowed;
+        for (const AllowFlag& flag : options_.allow) {
+            if (flag.given) {
+                allowed.insert(flag.refusal);
+            }
+        }
+        return allowed;
+    }
+
     ExitCode judge(const Services& services, const Prepared& prepared) const {
         std::map<std::string, upload::CheckState> checked;
         const unsigned threads = sys::read_host_limits(services.fs).cpus;
@@ -292,16 +296,10 @@ private:
                  .libraries = std::move(*libraries),
                  .promise = build::promise_of(package.variant, &package.metadata)}));
         }
-        std::set<upload::Refusal> allowed;
-        for (const AllowFlag& flag : options_.allow) {
-            if (flag.given) {
-                allowed.insert(flag.refusal);
-            }
-        }
         Diagnostics diagnostics;
         upload::preflight({.packages = prepared.input.packages,
                            .checked = std::move(checked),
-                           .allowed = std::move(allowed)},
+                           .allowed = allowed()},
                           diagnostics);
         render_diagnostics(diagnostics, {}, services.terminal);
         return diagnostics.has_errors() ? ExitCode::failed : ExitCode::ok;
@@ -391,13 +389,20 @@ private:
             show_target(services, prepared);
         }
         ProgressLine progress{services.terminal, services.clock};
+        bool is_as_claimed = true;
         upload::PublishRequest request{
-            .input = std::move(prepared.input),
+            .input = prepared.input,
             .mode = options_.create_pr ? upload::Mode::pull_request : upload::Mode::commit,
             .dry_run = options_.dry_run ? upload::DryRun::yes : upload::DryRun::no,
             .replace = options_.replace ? upload::Replace::yes : upload::Replace::no,
             .visibility =
-                options_.is_private ? hub::Visibility::private_ : hub::Visibility::public_};
+                options_.is_private ? hub::Visibility::private_ : hub::Visibility::public_,
+            .confirm = [&prepared, &is_as_claimed]() -> Result<void> {
+                KB_TRY(is_as_claimed, prepared.reader->check_claims(prepared.input.packages));
+                return is_as_claimed ? Result<void>{}
+                                     : Error{.code = ErrorCode::corrupt,
+                                             .message = "a file is not what its digest says"};
+            }};
         if (!options_.quiet) {
             request.note = [&progress](const std::string& text) {
                 progress.stage(text);
@@ -422,6 +427,10 @@ private:
         }
         const auto report = send(services, prepared, request, progress);
         progress.clear();
+        save_hashes(services, prepared);
+        if (!is_as_claimed) {
+            return judge(services, prepared); // says which, as it does before sending
+        }
         if (!report) {
             render_error(report.error(), services.terminal);
             return exit_code_for(report.error(), ExitCode::remote);
