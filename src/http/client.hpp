@@ -65,6 +65,8 @@ struct Request {
     /// Takes the body of a 2xx answer piece by piece instead of Response::body; an Error ends the
     /// request and is its result.
     std::function<Result<void>(Bytes)> sink{};
+    /// Told the status before the first piece goes to the sink: 206 or the whole. May be empty.
+    std::function<void(int status)> on_begin{};
     /// Bytes of the body sent and received so far, from the calling thread; may be empty.
     std::function<void(std::uint64_t sent, std::uint64_t received)> progress{};
 };

@@ -75,6 +75,7 @@ struct Exchange {
     sys::UniqueFd file{};
     std::uint64_t position = 0;
     std::uint64_t header_bytes = 0;
+    bool has_begun = false;
     Response response{};
     std::optional<Error> failure{}; ///< Set by a callback that ended the request.
 
@@ -110,6 +111,9 @@ bool take_body(Exchange& exchange, Bytes bytes) {
     ::curl_easy_getinfo(exchange.handle, CURLINFO_RESPONSE_CODE, &status);
     const Request& request = *exchange.request;
     if (request.sink && status >= 200 && status < 300) {
+        if (request.on_begin && !std::exchange(exchange.has_begun, true)) {
+            request.on_begin(static_cast<int>(status));
+        }
         const Result<void> taken = request.sink(bytes);
         return taken ? true : exchange.fails(taken.error());
     }
