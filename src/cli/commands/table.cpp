@@ -35,6 +35,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_registry_gc());
     commands.push_back(make_registry_export());
     commands.push_back(make_registry_import());
+    commands.push_back(make_registry_mirror());
     commands.push_back(make_registry_fsck());
     commands.push_back(make_confine());
     return commands;

@@ -34,6 +34,7 @@ std::unique_ptr<Command> make_registry_token_revoke();
 std::unique_ptr<Command> make_registry_gc();
 std::unique_ptr<Command> make_registry_export();
 std::unique_ptr<Command> make_registry_import();
+std::unique_ptr<Command> make_registry_mirror();
 std::unique_ptr<Command> make_registry_fsck();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_fetch();
