@@ -255,6 +255,8 @@ TEST_CASE("branches and tags come and go", "[registry][app]") {
     const std::string head = f.head();
     CHECK(f.ask("POST", "/api/kernels/acme/relu/branch/v1").status == 200);
     CHECK(f.ask("POST", "/api/kernels/acme/relu/branch/v1", "{}").status == 409);
+    // Git has no place for both.
+    CHECK(f.ask("POST", "/api/kernels/acme/relu/branch/v1%2Fx", "{}").status == 409);
     CHECK(f.ask("POST", "/api/kernels/acme/relu/branch/x", R"({"startingPoint":"nope"})")
               .header("X-Error-Code") == "RevisionNotFound");
     CHECK(f.ask("POST", fmt::format("/api/kernels/acme/relu/branch/{}", std::string(40, 'a')))

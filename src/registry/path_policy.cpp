@@ -36,9 +36,47 @@ bool is_git_directory(std::string_view segment) {
     return lower == ".git" || lower == "git~1";
 }
 
+/// Characters that nobody sees: zero-width ones and those that turn the direction of writing
+/// (U+200B to U+200F, U+202A to U+202E, U+2060 to U+206F, U+FEFF), so that a name looks like
+/// another.
+bool has_invisible(std::string_view segment) {
+    for (std::size_t i = 0; i + 2 < segment.size(); ++i) {
+        const std::string_view head = segment.substr(i, 2);
+        const auto last = static_cast<unsigned char>(segment[i + 2]);
+        const bool is_mark = head == "\xE2\x80" && ((last >= 0x8B && last <= 0x8F) || // U+200B
+                                                    (last >= 0xAA && last <= 0xAE));  // U+202A
+        const bool is_joiner = head == "\xE2\x81" && last >= 0xA0 && last <= 0xAF;    // U+2060
+        if (is_mark || is_joiner || (head == "\xEF\xBB" && last == 0xBF)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// "e" and U+0301 instead of one letter: systems disagree on whether the two are one name.
+bool has_combining_mark(std::string_view segment) {
+    for (std::size_t i = 0; i + 1 < segment.size(); ++i) {
+        const auto first = static_cast<unsigned char>(segment[i]);
+        const auto second = static_cast<unsigned char>(segment[i + 1]);
+        if (first == 0xCC || (first == 0xCD && second <= 0xAF)) { // U+0300 to U+036F
+            return true;
+        }
+    }
+    return false;
+}
+
 std::optional<std::string> segment_objection(std::string_view segment) {
     if (is_git_directory(segment)) {
         return "'.git' is taken by git";
+    }
+    if (to_lower(segment) == ".cache") {
+        return "'.cache' is where clients keep their own files";
+    }
+    if (has_invisible(segment)) {
+        return "a part holds a character that nobody sees";
+    }
+    if (has_combining_mark(segment)) {
+        return "a part holds a combining mark: write the letter as one character";
     }
     if (segment.ends_with('.') || segment.ends_with(' ')) {
         return "a part ends with '.' or a space, which Windows drops";

@@ -255,6 +255,17 @@ Reply<Done> Service::add_ref(const Caller& caller,
                              const RepoRow& repo,
                              const hub::RefName& name,
                              const hub::GitOid& target) {
+    // Git keeps refs as files: beside 'a' there is no place for 'a/b', in a clone or an export.
+    KB_TRY(const std::vector<RefRow> others, parts_.meta.refs(repo.key));
+    for (const RefRow& other : others) {
+        if (name.full().starts_with(other.name + "/") ||
+            other.name.starts_with(name.full() + "/")) {
+            return hub::HubStatus{.http = 409,
+                                  .message = fmt::format("'{}' and '{}' cannot exist side by side",
+                                                         name.full(),
+                                                         other.name)};
+        }
+    }
     KB_TRY(const ChangeOutcome outcome,
            parts_.meta.change_ref(
                {.repo = repo.key,

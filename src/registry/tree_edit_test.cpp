@@ -141,6 +141,16 @@ TEST_CASE("paths that some system cannot hold have a reason", "[registry][paths]
     CHECK_FALSE(path_objection(RelPath::literal("console/nullable.txt")).has_value());
     CHECK(path_objection(RelPath::literal("a/.gIt")).has_value());
     CHECK(path_objection(RelPath::literal("a/lpt1.txt")).has_value());
+    CHECK(path_objection(RelPath::literal("a/.Cache/x")).has_value());
+    CHECK_FALSE(path_objection(RelPath::literal("a/.cached")).has_value());
+    CHECK(path_objection(RelPath::literal("a\xE2\x80\xAEgpj.so")).has_value());
+    CHECK(path_objection(RelPath::literal("a\xE2\x80\x8D"
+                                          "b"))
+              .has_value());
+    CHECK(path_objection(RelPath::literal("\xEF\xBB\xBFx")).has_value());
+    CHECK_FALSE(path_objection(RelPath::literal("a\xE2\x80\x93z")).has_value()); // a dash
+    CHECK(path_objection(RelPath::literal("e\xCC\x81")).has_value());
+    CHECK_FALSE(path_objection(RelPath::literal("\xC3\xA9")).has_value());
     std::string deep = "a";
     for (int i = 0; i < 64; ++i) {
         deep += "/a";
