@@ -30,7 +30,9 @@ hub::HubStatus refused(std::string message) {
 }
 
 hub::HubStatus busy() {
-    return {.http = 409, .message = "the upload is in use by another request: repeat this one"};
+    // Clients repeat after 503 by themselves; a killed one may still be busy here with its last
+    // parts.
+    return {.http = 503, .message = "the upload is in use by another request: repeat this one"};
 }
 
 Result<void> write_at(int file, Bytes bytes, std::uint64_t offset) {
