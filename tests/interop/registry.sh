@@ -15,3 +15,4 @@ flock -u 9
 "$venv/bin/python" "$here/registry_clients.py" "$tool"
 "$venv/bin/python" "$here/registry_crash.py" "$tool"
 "$venv/bin/python" "$here/registry_features.py" "$tool"
+"$venv/bin/python" "$here/registry_mirror.py" "$tool"

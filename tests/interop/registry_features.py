@@ -16,7 +16,8 @@ import time
 import urllib.error
 import urllib.request
 
-from registry_server import Registry, run_tests
+import registry_server
+from registry_server import Registry, SlowProxy, run_tests
 
 tool = os.path.abspath(sys.argv[1])
 registry = Registry(tool)
@@ -35,22 +36,7 @@ PART = 32 << 20
 
 
 def make_kernel(name, sizes, version=1):
-    """Finished variants with that many bytes of noise each."""
-    folder = os.path.join(work, name)
-    for variant, size in sizes.items():
-        place = os.path.join(folder, "build", variant)
-        os.makedirs(place)
-        with open(os.path.join(place, "__init__.py"), "w") as file:
-            file.write("x = 1\n")
-        with open(os.path.join(place, "data.bin"), "wb") as file:
-            file.write(os.urandom(size))
-        metadata = {"name": "k", "id": "_k_x", "version": version, "license": "MIT", "python-depends": [],
-                    "backend": {"type": variant.removeprefix("torch-")},
-                    "provenance": {"kernel-builder": {"version": "0.1.0"}, "build": {"sandbox": "namespaces"}}}
-        with open(os.path.join(place, "metadata.json"), "w") as file:
-            json.dump(metadata, file)
-    subprocess.run([tool, "hash", folder], check=True, capture_output=True)
-    return folder
+    return registry_server.make_kernel(tool, work, name, sizes, version)
 
 
 def upload(folder, repo, *options, expect=0, **variables):
@@ -98,41 +84,10 @@ def stock_clients_send_parts_too():
     assert digest(hf_hub_download("acme/stock", "big.bin", repo_type="kernel")) == hashlib.sha256(content).hexdigest()
 
 
-class SlowProxy:
-    """Passes bytes on, at most `rate` a second to the server; so a kill falls into the middle."""
-
-    def __init__(self, rate):
-        self.rate = rate
-        self.target = ("127.0.0.1", int(endpoint.rsplit(":", 1)[1]))
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(self.target)
-            for source, sink, rate in ((client, server, self.rate), (server, client, 0)):
-                threading.Thread(target=self.pump, args=(source, sink, rate), daemon=True).start()
-
-    def pump(self, source, sink, rate):
-        try:
-            while data := source.recv(1 << 16):
-                sink.sendall(data)
-                if rate:
-                    time.sleep(len(data) / rate)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-
 def a_killed_upload_sends_only_the_parts_in_flight_again():
     size = 8 * PART
     folder = make_kernel("killed", {"torch-cpu": size})
-    proxy = SlowProxy(24 << 20)
+    proxy = SlowProxy(endpoint, rate=24 << 20)
     mark = log_end()
     # The proxy knows addresses of the registry only by name: the uploader rewrites nothing, so it is a web proxy for it.
     env = dict(os.environ, http_proxy=f"http://127.0.0.1:{proxy.port}", NO_PROXY="", no_proxy="")

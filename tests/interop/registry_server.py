@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -51,6 +53,56 @@ class Registry:
 
     def fsck(self):
         return json.loads(self.run("registry", "fsck", "--root", self.root, "--json"))
+
+
+class SlowProxy:
+    """Passes bytes on, at most `rate` a second to the server and `answer_rate` from it; so a kill falls into the middle."""
+
+    def __init__(self, endpoint, rate=0, answer_rate=0):
+        self.rates = rate, answer_rate
+        self.target = ("127.0.0.1", int(endpoint.rsplit(":", 1)[1]))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.target)
+            except OSError:
+                return
+            for source, sink, rate in ((client, server, self.rates[0]), (server, client, self.rates[1])):
+                threading.Thread(target=self.pump, args=(source, sink, rate), daemon=True).start()
+
+    def pump(self, source, sink, rate):
+        try:
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+                if rate:
+                    time.sleep(len(data) / rate)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def make_kernel(tool, work, name, sizes, version=1, init="x = 1\n"):
+    """Finished variants with that many bytes of noise each."""
+    folder = os.path.join(work, name)
+    for variant, size in sizes.items():
+        place = os.path.join(folder, "build", variant)
+        os.makedirs(place)
+        with open(os.path.join(place, "__init__.py"), "w") as file:
+            file.write(init)
+        with open(os.path.join(place, "data.bin"), "wb") as file:
+            file.write(os.urandom(size))
+        metadata = {"name": "noise", "id": "_noise_x", "version": version, "license": "MIT", "python-depends": [],
+                    "backend": {"type": variant.removeprefix("torch-")},
+                    "provenance": {"kernel-builder": {"version": "0.1.0"}, "build": {"sandbox": "namespaces"}}}
+        with open(os.path.join(place, "metadata.json"), "w") as file:
+            json.dump(metadata, file)
+    subprocess.run([tool, "hash", folder], check=True, capture_output=True)
+    return folder
 
 
 def run_tests(tests):
