@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""upload_bench.py KERNEL_BUILDER PYTHON OUT.json [ROUNDS]: our uploader and huggingface_hub, run alternately against the same registry.
+"""upload_bench.py KERNEL_BUILDER SINK PYTHON OUT.json [ROUNDS]: our uploader and huggingface_hub, run alternately against the same server.
 
-KERNEL_BUILDER is a release build, PYTHON has huggingface_hub and kernels. The sink is our own registry on loopback, with its
-files on disk and every digest checked there; its CPU time is not counted for either client. A new repository for every run, so
-that everything has to travel: objects are present per repository. The CPU and memory of a client are those of its process, from
-wait4; Python's time is also given without the start of the interpreter and the imports. Medians of ROUNDS (default 5).
+KERNEL_BUILDER and SINK (kb_upload_sink) are release builds, PYTHON has huggingface_hub and kernels. What is new is sent to SINK,
+which throws the bytes away, so that the clients are measured and not a disk ("new_..."), and to our own registry, which digests
+and syncs everything on the same two cores ("registry_new_..."). The server's CPU time is not counted for either client. A new
+repository for every run, so that everything has to travel. The CPU and memory of a client are those of its process, from wait4;
+Python's time is also given without the start of the interpreter and the imports, and that is what ours is divided by. Medians of
+ROUNDS (default 5).
 """
 import json
 import os
@@ -20,14 +22,29 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
 from registry_server import Registry  # noqa: E402
 
-tool, python, out = (os.path.abspath(a) for a in sys.argv[1:4])
-rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 5
+tool, sink_program, python, out = (os.path.abspath(a) for a in sys.argv[1:5])
+rounds = int(sys.argv[5]) if len(sys.argv) > 5 else 5
 work = tempfile.mkdtemp(prefix="kb-bench-", dir=os.environ.get("KB_BENCH_DIR"))
 registry = Registry(tool)
 endpoint = registry.start()
 token = registry.token("alice", "--namespace", "acme")
 ENV = dict(os.environ, HF_ENDPOINT=endpoint, HF_TOKEN=token, HF_HUB_DISABLE_XET="1", HF_HUB_DISABLE_PROGRESS_BARS="1",
            HF_HOME=os.path.join(work, "home"), NO_PROXY="127.0.0.1", KERNEL_BUILDER_STORE=os.path.join(work, "store"))
+SERVERS = {"registry": endpoint}
+
+
+def start_sink():
+    told = os.path.join(work, "sink")
+    process = subprocess.Popen([sink_program, told], stdin=subprocess.DEVNULL)
+    for _ in range(200):
+        if os.path.exists(told):
+            with open(told) as file:
+                SERVERS["sink"] = file.read()
+            return process
+        time.sleep(0.05)
+    raise SystemExit("the sink does not start")
+
+
 UPLOAD = """
 import sys, time
 from huggingface_hub import HfApi
@@ -107,9 +124,10 @@ def median(runs):
     return {key: round(statistics.median(run[key] for run in runs), 4) for key in runs[0]}
 
 
-def compare(folder, prefix, *, again=False, known=False):
-    """Alternating runs; `again`: the second upload counts; `known`: our cache has the digests, as after a build."""
+def compare(folder, prefix, *, server="registry", again=False, known=False):
+    """Alternating runs against a server; `again`: the second upload counts; `known`: our cache has the digests, as after a build."""
     runs = {"ours": [], "huggingface_hub": []}
+    ENV["HF_ENDPOINT"] = SERVERS[server]
     for _ in range(rounds):
         for name, run in (("ours", ours), ("huggingface_hub", theirs)):
             repo = new_repo(prefix)
@@ -118,6 +136,7 @@ def compare(folder, prefix, *, again=False, known=False):
             if again:
                 run(folder, repo)
             runs[name].append(run(folder, repo))
+    ENV["HF_ENDPOINT"] = SERVERS["registry"]
     result = {name: median(list_) for name, list_ in runs.items()}
     base = result["huggingface_hub"]
     result["ratio"] = {"wall": round(result["ours"]["wall"] / base["inner"], 4), "cpu": round(result["ours"]["cpu"] / base["cpu"], 4)}
@@ -190,20 +209,25 @@ def main():
     small = make_kernel("small", {f"f{i}.py": 4096 for i in range(200)})
     middle = make_kernel("middle", {"data.bin": 50_000_000})
     time.sleep(3.5)  # younger files would be hashed again each time
+    sink = start_sink()
     try:
         result = {"machine": {"cpus": os.cpu_count(), "cpu": platform.processor() or platform.machine(), "kernel": platform.release(),
                               "load": os.getloadavg()[0]},
                   "versions": json.loads(subprocess.run([python, "-c", "import json, importlib.metadata as m\nprint(json.dumps({n: m.version(n)"
                                                          " for n in ('huggingface_hub', 'kernels')}))"], check=True, capture_output=True).stdout),
                   "rounds": rounds, "date": time.strftime("%Y-%m-%d", time.gmtime()),
-                  "new_900mb": compare(big, "new"),
-                  "new_900mb_digests_known": compare(big, "known", known=True),
+                  "new_200x4k": compare(small, "small", server="sink"),
+                  "new_900mb": compare(big, "new", server="sink"),
+                  "new_900mb_digests_known": compare(big, "known", server="sink", known=True),
+                  "registry_new_900mb": compare(big, "new"),
+                  "registry_new_200x4k": compare(small, "small"),
                   "unchanged_900mb": compare(big, "same", again=True),
-                  "new_200x4k": compare(small, "small"),
                   "killed_halfway": interrupted(big),
                   "get_kernel_cold_50mb": cold_load(middle),
                   "server": server_speed(big)}
     finally:
+        sink.terminate()
+        sink.wait()
         registry.stop()
         shutil.rmtree(work, ignore_errors=True)
         shutil.rmtree(registry.dir, ignore_errors=True)
