@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace kb::sandbox {
 
 namespace {
@@ -20,9 +24,20 @@ program(std::string_view name, std::string_view package, const ConfineTools& too
     return found->string();
 }
 
-} // namespace
+/// A new, empty session keyring: namespaces do not have one of their own, and keys of the caller
+/// (of a file system, of a login) would be readable inside. A kernel without keyrings has nothing
+/// to leave; one whose filter forbids the call forbids it inside too. Async-signal-safe.
+int leave_keyring() {
+    constexpr int kJoinSessionKeyring = 1;
+    if (::syscall(SYS_keyctl, kJoinSessionKeyring, nullptr) >= 0 || errno == ENOSYS ||
+        errno == EPERM) {
+        return 0;
+    }
+    return errno;
+}
 
-Result<sys::ProcessSpec> confine(const SandboxSpec& spec, Level level, const ConfineTools& tools) {
+Result<sys::ProcessSpec>
+confine_process(const SandboxSpec& spec, Level level, const ConfineTools& tools) {
     sys::ProcessSpec out;
     switch (level) {
     case Level::namespaces: {
@@ -57,6 +72,14 @@ Result<sys::ProcessSpec> confine(const SandboxSpec& spec, Level level, const Con
     // The confining program itself gets nothing of our environment; what is inside is in its
     // arguments.
     out.environment = sys::EnvironmentMap{{"PATH", tools.path_variable}, {"LC_ALL", "C"}};
+    return out;
+}
+
+} // namespace
+
+Result<sys::ProcessSpec> confine(const SandboxSpec& spec, Level level, const ConfineTools& tools) {
+    KB_TRY(sys::ProcessSpec out, confine_process(spec, level, tools));
+    out.before_exec = leave_keyring;
     return out;
 }
 

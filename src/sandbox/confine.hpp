@@ -18,8 +18,8 @@ struct ConfineTools {
 };
 
 /// The process that runs the spec at this level, ready for a ProcessRunner. `unsupported` names the
-/// missing program and the package that has it. At landlock and plain the inside paths must be the
-/// host's (has_fixed_paths()).
+/// missing program and the package that has it. At every level the process gets a new session
+/// keyring. At landlock and plain the inside paths must be the host's (has_fixed_paths()).
 Result<sys::ProcessSpec> confine(const SandboxSpec& spec, Level level, const ConfineTools& tools);
 
 /// The bubblewrap command line of a spec, without the program's own path.
