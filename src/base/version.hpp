@@ -2,7 +2,9 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,16 +18,22 @@ class Version {
 public:
     Version() = default;
 
-    explicit Version(std::vector<std::uint64_t> components) : components_{std::move(components)} {}
+    explicit Version(const std::vector<std::uint64_t>& components);
 
     /// Digits and dots only: "12.6", "2.11.0". Nothing for "", "1.", "a", overflow.
     [[nodiscard]] static std::optional<Version> parse(std::string_view text);
 
-    [[nodiscard]] const std::vector<std::uint64_t>& components() const { return components_; }
+    /// Number of components; 0 for no version at all.
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    [[nodiscard]] bool empty() const { return size_ == 0; }
 
     /// Component `i`, 0 where there is none.
     [[nodiscard]] std::uint64_t component(std::size_t i) const {
-        return i < components_.size() ? components_[i] : 0;
+        if (large_) {
+            return i < size_ ? (*large_)[i] : 0;
+        }
+        return i < kSmall ? (small_ >> (kBits * (kSmall - 1 - i))) & kMask : 0;
     }
 
     [[nodiscard]] std::uint64_t major() const { return component(0); }
@@ -44,7 +52,16 @@ public:
     }
 
 private:
-    std::vector<std::uint64_t> components_;
+    static constexpr std::size_t kSmall = 4;
+    static constexpr unsigned kBits = 16;
+    static constexpr std::uint64_t kMask = (1U << kBits) - 1;
+
+    // Plans copy and compare versions by the ten thousand: up to four components below 65536 are
+    // one number, the first one on top.
+    std::uint64_t small_ = 0;
+    std::size_t size_ = 0;
+    /// All components of any other version; else none.
+    std::shared_ptr<const std::vector<std::uint64_t>> large_;
 };
 
 } // namespace kb

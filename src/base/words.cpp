@@ -23,7 +23,7 @@ void Words::add(std::string_view begin, std::string_view rest) {
     ends_.push_back(static_cast<std::uint32_t>(text_.size()));
 }
 
-void Words::add_all(const std::vector<std::string>& words) {
+void Words::add_all(std::span<const std::string> words) {
     for (const std::string& word : words) {
         add(word);
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,7 @@ public:
 
     /// One word: both parts together, "-I" and a folder.
     void add(std::string_view begin, std::string_view rest);
-    void add_all(const std::vector<std::string>& words);
+    void add_all(std::span<const std::string> words);
 
     [[nodiscard]] std::size_t size() const { return ends_.size(); }
 

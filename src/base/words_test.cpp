@@ -11,7 +11,7 @@ TEST_CASE("words are kept as they were given", "[base][words]") {
     Words words{"g++", "", "a b"};
     words.add("-I", "/src");
     words.add(std::string_view{"n\0l", 3});
-    words.add_all({"-c", "x.cpp"});
+    words.add_all(std::vector<std::string>{"-c", "x.cpp"});
     REQUIRE(words.size() == 7);
     CHECK(words[0] == "g++");
     CHECK(words[1].empty());

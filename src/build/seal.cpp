@@ -65,7 +65,7 @@ check::Promise promise_of(const plan::PlannedVariant& variant) {
     check::Promise out{.variant = variant.name.variant(),
                        .manylinux = promises.libc_policy,
                        .torch_stable_abi = promises.torch_stable_abi};
-    if (!promises.python_abi.components().empty()) {
+    if (!promises.python_abi.empty()) {
         out.python_abi = promises.python_abi;
     }
     if (promises.device_code != backend::DeviceCode::none) {

@@ -25,7 +25,7 @@ std::string peak_key(const plan::Tu& tu) {
     return fmt::format("{} {}{}",
                        backend::to_text(tu.kind),
                        tu.source.text(),
-                       tu.torch.components().empty() ? "" : " torch");
+                       tu.torch.empty() ? "" : " torch");
 }
 
 // "<kind> <source>[ torch]\t<bytes>"

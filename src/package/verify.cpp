@@ -126,7 +126,7 @@ std::vector<Finding> verify(const Package& package) {
     }
     if (package.metadata.kernels_minver) {
         const auto version = Version::parse(*package.metadata.kernels_minver);
-        if (!version || version->components().size() != 3) {
+        if (!version || version->size() != 3) {
             out.push_back(package_finding(
                 "kernels-minver",
                 fmt::format("'kernels-minver' is '{}', clients read three components only",

@@ -98,7 +98,9 @@ Words link_command(const LinkRequest& request) {
     command.add("-shared");
     command.add("-o");
     command.add(request.output);
-    command.add_all(request.objects);
+    for (const std::string_view object : request.objects) {
+        command.add(object);
+    }
     for (const std::string& dir : request.library_dirs) {
         command.add("-L", dir);
     }

@@ -6,6 +6,7 @@
 #include "base/words.hpp"
 #include "plan/support_matrix.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,21 +15,22 @@ namespace kb::plan {
 
 /// What one compilation is told, before its output has a name. The same facts that the CMake
 /// project puts into tables.
+/// Its views outlive the call.
 struct CompileRequest {
     const RelPath& source;
     backend::SourceKind kind = backend::SourceKind::cxx;
     const ToolkitRow& toolkit;
     std::uint32_t cxx_standard = 17;
     /// "-frandom-seed=...".
-    std::string seed{};
+    std::string_view seed{};
     /// "NAME" or "NAME=value".
     std::vector<std::string> definitions{};
     /// Absolute folders of the project and of toolchains.
-    std::vector<std::string> include{};
+    std::span<const std::string> include{};
     std::vector<std::string> system_include{};
-    std::vector<std::string> archs{};
+    std::span<const std::string> archs{};
     /// The author's flags for this kind of source.
-    std::vector<std::string> flags{};
+    std::span<const std::string> flags{};
 };
 
 /// The compiler with everything but the output: "-c <source>" comes last. Empty for kinds that no
@@ -36,11 +38,11 @@ struct CompileRequest {
 [[nodiscard]] Words compile_command(const CompileRequest& request);
 
 struct LinkRequest {
-    std::vector<std::string> objects{};
+    std::vector<std::string_view> objects{};
     /// Folders with libraries, in search order.
     std::vector<std::string> library_dirs{};
     /// Stubs without content: needed whether a symbol of theirs is used or not.
-    std::vector<std::string> needed{};
+    std::span<const std::string> needed{};
     /// Needed only if used.
     std::vector<std::string> libraries{};
     std::string output{};

@@ -55,12 +55,16 @@ private:
     void add_metadata_lines(digest::KeyFile& key);
     void add_dependency_lines(digest::KeyFile& key, BackendId backend);
     void add_requirements();
+    /// Those that a library of this kind always needs.
+    [[nodiscard]] const std::vector<std::string>& torch_libraries(const Variant& what);
 
     const PlanInput& input_;
     Diagnostics& diagnostics_;
     TuBuilder builder_;
     Plan plan_;
     std::map<BackendId, std::string> ops_ids_;
+    std::map<std::pair<BackendId, FrameworkId>, std::vector<std::string>> torch_libraries_;
+    std::vector<std::string> tvm_libraries_{"tvm_ffi"};
     /// TUs of the variant at hand, in link order.
     std::vector<const Tu*> tus_;
     /// Requirements of all variants; true: the lock does not hold it.
@@ -100,6 +104,18 @@ void Planner::report_nothing_selected(const VariantChoice& choice) {
     diagnostics_.error("nothing-selected", input_.config.span, std::move(message), notes);
 }
 
+const std::vector<std::string>& Planner::torch_libraries(const Variant& what) {
+    const auto [place, added] =
+        torch_libraries_.try_emplace(std::pair{what.backend, what.framework});
+    if (added) {
+        place->second = backend::rules_of(what.backend)
+                            .torch_libraries(what.framework == FrameworkId::torch_stable_abi
+                                                 ? backend::TorchBinding::stable
+                                                 : backend::TorchBinding::versioned);
+    }
+    return place->second;
+}
+
 void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
     const Variant& what = variant.name.variant();
     const backend::BackendRules& rules = backend::rules_of(what.backend);
@@ -112,8 +128,7 @@ void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
         const bool stable = what.framework == FrameworkId::torch_stable_abi;
         promises.python_abi = input_.matrix.python_abi;
         (stable ? promises.torch_stable_abi : promises.torch) = what.framework_version;
-        for (const std::string& name : rules.torch_libraries(
-                 stable ? backend::TorchBinding::stable : backend::TorchBinding::versioned)) {
+        for (const std::string& name : torch_libraries(what)) {
             promises.libraries.push_back(shared_name(name));
         }
     }
@@ -129,12 +144,10 @@ void Planner::add_link(PlannedVariant& variant) {
     const bool tvm = what.framework == FrameworkId::tvm_ffi;
     if (tvm) {
         request.library_dirs.push_back(backend::tvm_ffi_mount(what.framework_version) + "/stubs");
-        request.needed = {"tvm_ffi"};
+        request.needed = tvm_libraries_;
     } else {
         request.library_dirs.push_back(backend::torch_mount(variant.torch) + "/stubs");
-        request.needed = rules.torch_libraries(what.framework == FrameworkId::torch_stable_abi
-                                                   ? backend::TorchBinding::stable
-                                                   : backend::TorchBinding::versioned);
+        request.needed = torch_libraries(what);
     }
     if (what.backend == BackendId::cuda) {
         request.library_dirs.push_back(backend::cuda_mount(what.backend_version) + "/lib");

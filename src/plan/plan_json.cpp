@@ -18,7 +18,7 @@ using document::Reader;
 constexpr std::string_view kSchema = "kernel-builder/plan/1";
 
 Node version_node(const Version& version) {
-    return version.components().empty() ? Node{} : Node{version.to_text()};
+    return version.empty() ? Node{} : Node{version.to_text()};
 }
 
 Node version_node(const std::optional<Version>& version) {

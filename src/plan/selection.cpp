@@ -123,9 +123,8 @@ Variant variant_of(Kernel& kernel, const SupportRow& row, const Platform& platfo
     Variant variant{.framework = framework_of(kernel, row.backend),
                     .framework_version = row.torch,
                     .backend = row.backend,
-                    .backend_version = row.backend_version.components().empty()
-                                           ? Version{}
-                                           : row.backend_version.major_minor(),
+                    .backend_version =
+                        row.backend_version.empty() ? Version{} : row.backend_version.major_minor(),
                     .platform = platform};
     if (variant.framework == FrameworkId::torch_stable_abi) {
         const auto abi = config::stable_abi_for(kernel.config, row.backend);

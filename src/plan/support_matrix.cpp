@@ -84,7 +84,7 @@ FrameworkRow read_framework(Reader& reader) {
 
 std::optional<Version> optional_version(Reader& reader, std::string_view key) {
     Version version = version_member(reader, key);
-    if (version.components().empty()) {
+    if (version.empty()) {
         return std::nullopt;
     }
     return version;

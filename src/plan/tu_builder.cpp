@@ -94,7 +94,11 @@ std::size_t TuBuilder::TuKeyHash::operator()(const TuKey& key) const {
 }
 
 TuBuilder::TuBuilder(const PlanInput& input, Diagnostics& diagnostics)
-    : input_{input}, diagnostics_{diagnostics}, graph_{input.snapshot}, index_{input.matrix} {}
+    : input_{input},
+      diagnostics_{diagnostics},
+      graph_{input.snapshot},
+      index_{input.matrix},
+      limited_api_{limited_api(input.matrix.python_abi)} {}
 
 std::vector<std::string> TuBuilder::include_dirs(const config::Strings& list) {
     std::vector<std::string> dirs;
@@ -249,6 +253,10 @@ const std::vector<Job>& TuBuilder::jobs_for(const ChosenVariant& variant, const 
         for (const SourceFile* header : job.reach.headers) {
             job.content += header->path.text() + " " + header->sha256.hex() + "\n";
         }
+        for (std::string& dir : job.include) {
+            dir = dir.empty() ? std::string{backend::kSourceMount}
+                              : fmt::format("{}/{}", backend::kSourceMount, dir);
+        }
     }
     return jobs;
 }
@@ -278,6 +286,7 @@ Words TuBuilder::command_for(const Job& job,
                            .toolkit = *context.toolkit,
                            .cxx_standard = context.cxx_standard,
                            .seed = job.seed,
+                           .include = job.include,
                            .archs = job.archs,
                            .flags = is_device_kind(job.kind) ? job.device_flags : job.cxx_flags};
     for (const std::string_view definition :
@@ -292,11 +301,7 @@ Words TuBuilder::command_for(const Job& job,
         request.definitions.push_back(torch_target(*context.stable_abi));
     }
     if (context.needs.python) {
-        request.definitions.push_back(limited_api(input_.matrix.python_abi));
-    }
-    for (const std::string& dir : job.include) {
-        request.include.push_back(dir.empty() ? std::string{backend::kSourceMount}
-                                              : fmt::format("{}/{}", backend::kSourceMount, dir));
+        request.definitions.push_back(limited_api_);
     }
     if (context.framework != nullptr && tvm) {
         request.system_include.push_back(backend::tvm_ffi_mount(context.framework->version) +

@@ -20,7 +20,7 @@ struct Job {
     const SourceFile* file = nullptr;
     backend::SourceKind kind = backend::SourceKind::cxx;
     std::string section{};
-    /// Relative to the source root.
+    /// Relative to the source root until all are known, then as the compiler sees them.
     std::vector<std::string> include{};
     std::vector<std::string> cxx_flags{};
     std::vector<std::string> device_flags{};
@@ -116,6 +116,7 @@ private:
     Diagnostics& diagnostics_;
     IncludeGraph graph_;
     MatrixIndex index_;
+    std::string limited_api_; ///< The definition that code with Python.h gets.
     std::map<JobsKey, std::vector<Job>> jobs_;
     std::unordered_map<TuKey, const Tu*, TuKeyHash> by_request_;
     std::unordered_map<std::string_view, const Tu*> by_id_;

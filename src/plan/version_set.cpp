@@ -72,7 +72,7 @@ bool VersionSet::holds(const Item& item, const Version& version) {
         break;
     }
     // The matrix knows two components: "13.0.2" asks for 13.0.
-    const std::size_t count = std::min<std::size_t>(item.version.components().size(), 2);
+    const std::size_t count = std::min<std::size_t>(item.version.size(), 2);
     for (std::size_t i = 0; i < count; ++i) {
         if (version.component(i) != item.version.component(i)) {
             return false;
@@ -99,7 +99,7 @@ bool VersionSet::contains(const Version& version) const {
 bool VersionSet::names(const Version& version) const {
     for (const Item& item : items_) {
         const bool exact = item.op == Op::eq || (item.op == Op::prefix && !item.wildcard);
-        if (exact && item.version.components().size() >= 2 && holds(item, version)) {
+        if (exact && item.version.size() >= 2 && holds(item, version)) {
             return true;
         }
     }

@@ -65,7 +65,7 @@ std::string explain_planned(const plan::Plan& plan, const plan::PlannedVariant& 
         });
         text += fmt::format("  compiles {} ({}, {})\n",
                             tu.source.text(),
-                            tu.torch.components().empty() ? std::string{"without torch"}
+                            tu.torch.empty() ? std::string{"without torch"}
                                                           : "torch " + tu.torch.to_text(),
                             counted(static_cast<std::size_t>(sharing), "variant"));
     }
@@ -117,7 +117,7 @@ std::optional<std::string> explain_source(const World& world, const std::string&
         }
         text += fmt::format("{}: {}\n",
                             path,
-                            tu.torch.components().empty()
+                            tu.torch.empty()
                                 ? "reaches no torch header, so all torch versions share the object"
                                 : "includes torch " + tu.torch.to_text());
         for (const plan::PlannedVariant& variant : world.plan->variants) {

@@ -39,7 +39,7 @@ struct ListVariantsOptions {
 };
 
 Node version_node(const Version& version) {
-    return version.components().empty() ? Node{} : Node{version.to_text()};
+    return version.empty() ? Node{} : Node{version.to_text()};
 }
 
 Node section_node(const plan::SectionArchs& section) {
