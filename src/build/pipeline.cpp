@@ -256,7 +256,8 @@ private:
                                   .snapshot = input_.snapshot,
                                   .plan = input_.plan,
                                   .provenance = provenance,
-                                  .allow_unchecked = options_.allow_unchecked};
+                                  .allow_unchecked = options_.allow_unchecked,
+                                  .lock = input_.lock};
         for (const plan::PlannedVariant* variant : variants_) {
             KB_TRY(finish_variant(context, *variant));
         }

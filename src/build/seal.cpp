@@ -5,10 +5,14 @@
 #include "base/text.hpp"
 #include "build/inspect.hpp"
 #include "generate/package_files.hpp"
+#include "package/attestation.hpp"
+#include "project/attestations.hpp"
 #include "project/hash_cache.hpp"
 #include "project/variant_dirs.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace kb::build {
 
@@ -30,6 +34,31 @@ std::string ops_module(const SealContext& context, const plan::PlannedVariant& v
             context.project.config.name.module_name(), context.plan.unique_id, maturity);
     }
     return generate::ops_module(framework, variant.ops_id, maturity);
+}
+
+/// Statement and bill of materials of a finished package.
+Result<void> attest(const SealContext& context,
+                    const plan::PlannedVariant& variant,
+                    const package::Package& finished) {
+    package::AttestationInput input{.package = finished};
+    for (const plan::SourceFile& file : context.snapshot.files) {
+        input.sources.push_back({.id = file.path.text(), .sha256 = file.sha256});
+    }
+    const backend::Platform platform = variant.name.variant().platform;
+    for (const backend::Requirement& requirement : variant.requirements()) {
+        for (const plan::LockEntry* entry :
+             plan::entries_for(context.lock, requirement, platform)) {
+            input.toolchain.push_back(
+                {.id = entry->id, .file = entry->file, .sha256 = entry->sha256});
+        }
+    }
+    std::ranges::sort(input.sources, {}, &package::Ingredient::id);
+    std::ranges::sort(input.toolchain, {}, &package::Ingredient::id);
+    project::Attestations said{.sbom = package::write_sbom(input)};
+    said.statement = package::write_statement(input, said.sbom);
+    const sys::Path directory =
+        project::attestation_directory(context.project.root() / "build" / finished.variant);
+    return project::write_attestations(context.fs, directory, finished.variant, said);
 }
 
 } // namespace
@@ -102,6 +131,12 @@ Result<digest::Digest> seal(const SealContext& context, const plan::PlannedVaria
         fs, stage / "metadata.json", package::write_metadata(metadata), FileMode::regular));
     KB_TRY(const package::FileList whole, project::read_file_list(fs, stage));
     KB_TRY(project::publish_variant(fs, stage, context.project.root(), variant.name.text()));
+    KB_TRY(attest(context,
+                  variant,
+                  {.variant = variant.name.text(),
+                   .metadata = std::move(metadata),
+                   .files = whole,
+                   .directory = {}}));
     return project::digest_of(whole);
 }
 

@@ -24,6 +24,8 @@ struct SealContext {
     /// Without the fields of the variant (build key).
     package::Provenance provenance{};
     std::vector<std::string> allow_unchecked{};
+    /// For the statement: what was pinned.
+    const plan::Lock& lock;
 };
 
 /// Stages the package of a variant whose library is linked: Python files, `_ops.py`, library. The
@@ -36,7 +38,8 @@ Result<check::Report> check_stage(const SealContext& context, const plan::Planne
 /// The promise of a plan in the words of the checks.
 [[nodiscard]] check::Promise promise_of(const plan::PlannedVariant& variant);
 
-/// Writes metadata.json with archs and digest, and exchanges the stage with `build/<variant>`.
+/// Writes metadata.json with archs and digest, exchanges the stage with `build/<variant>`, and
+/// writes the provenance statement and the bill of materials beside `build/`.
 /// Returns the digest of the package's file list, for the record.
 Result<digest::Digest> seal(const SealContext& context, const plan::PlannedVariant& variant);
 

@@ -14,6 +14,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_check_abi());
     commands.push_back(make_check_builds());
     commands.push_back(make_hash());
+    commands.push_back(make_sign());
     commands.push_back(make_verify());
     commands.push_back(make_upload());
     commands.push_back(make_testshell());

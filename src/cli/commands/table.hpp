@@ -18,6 +18,7 @@ std::unique_ptr<Command> make_confine();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_hash();
 std::unique_ptr<Command> make_init();
+std::unique_ptr<Command> make_sign();
 std::unique_ptr<Command> make_create_pyproject();
 std::unique_ptr<Command> make_clean_pyproject();
 std::unique_ptr<Command> make_generate();

@@ -5,11 +5,16 @@
 #include "check/report_json.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/commands/variants.hpp"
+#include "cli/render.hpp"
+#include "digest/signature.hpp"
 #include "document/json.hpp"
+#include "package/attestation.hpp"
+#include "project/attestations.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace kb::cli {
 
@@ -19,20 +24,29 @@ constexpr std::string_view kDescription =
     R"(Recomputes the digest of each finished variant in DIR (or of the one variant that DIR is) and
 compares it with metadata.json, then tells where the variant comes from: tool, source commit,
 sandbox level. --require-clean fails variants of uncommitted sources, of unknown origin or built
-weaker than in level 'namespaces'. A signature beside metadata.json is named, not judged.
+weaker than in level 'namespaces'. The provenance statement and the bill of materials that 'build'
+wrote are compared with the variant where they are there. --key FILE.pub judges the signature that
+'sign' made and fails variants without one. A signature beside metadata.json is named, not judged.
 Writes nothing.
 
 Exit codes: 0 everything holds, 1 something differs.
 
 Examples:
   kernel-builder verify
+  kernel-builder verify --key release.key.pub
   kernel-builder verify build/torch-cuda --require-clean)";
 
 struct VerifyOptions {
     std::string directory = ".";
+    std::string key{};
+    std::string provenance{};
     bool require_clean = false;
     bool json = false;
 };
+
+check::Outcome outcome_of(bool passed) {
+    return passed ? check::Outcome::passed : check::Outcome::failed;
+}
 
 std::string state_text(const std::optional<package::SourceState>& state) {
     if (!state) {
@@ -102,6 +116,11 @@ public:
                  "",
                  "fail on uncommitted sources and weak sandboxes",
                  &options_.require_clean},
+                {"--key", "FILE", "public key that must have signed the statement", &options_.key},
+                {"--provenance",
+                 "DIR",
+                 "where statements lie (default: .kernel-builder/provenance of the kernel)",
+                 &options_.provenance},
                 {"--json", "", "the report as JSON", &options_.json}};
     }
 
@@ -109,6 +128,21 @@ public:
         const auto found = find_variants(options_.directory, services);
         if (!found) {
             return ExitCode::failed;
+        }
+        if (!options_.key.empty()) {
+            auto key =
+                services.fs.read_file(services.current_directory / options_.key, 64UL << 10U);
+            if (!key) {
+                render_error(key.error(), services.terminal);
+                return ExitCode::usage;
+            }
+            public_pem_ = std::move(key).value();
+            if (auto usable = digest::key_id(public_pem_); !usable) {
+                render_error(
+                    std::move(usable).context(fmt::format("key '{}'", options_.key)).error(),
+                    services.terminal);
+                return ExitCode::usage;
+            }
         }
         std::vector<check::Report> reports;
         for (const project::VariantDir& variant : found->variants) {
@@ -135,15 +169,13 @@ private:
         }
         report.findings = package::verify(package->metadata, package->files);
         report.verdicts.push_back(
-            {.check = "digest",
-             .outcome = report.findings.empty() ? check::Outcome::passed : check::Outcome::failed});
+            {.check = "digest", .outcome = outcome_of(report.findings.empty())});
+        judge_attestations(variant, *package, services, report);
         if (options_.require_clean) {
             const std::size_t before = report.findings.size();
             judge_origin(package->metadata, report.findings);
-            report.verdicts.push_back({.check = "provenance",
-                                       .outcome = report.findings.size() == before
-                                                      ? check::Outcome::passed
-                                                      : check::Outcome::failed});
+            report.verdicts.push_back(
+                {.check = "provenance", .outcome = outcome_of(report.findings.size() == before)});
         }
         if (!options_.json) {
             render_report(report, services.terminal);
@@ -160,7 +192,47 @@ private:
         return report;
     }
 
+    /// The statement against the variant, and the signature against the key where one was given.
+    void judge_attestations(const project::VariantDir& variant,
+                            const package::Package& package,
+                            const Services& services,
+                            check::Report& report) const {
+        const sys::Path directory = options_.provenance.empty()
+                                        ? project::attestation_directory(variant.path)
+                                        : services.current_directory / options_.provenance;
+        const auto said = project::read_attestations(services.fs, directory, variant.name);
+        const bool wanted = !options_.key.empty() || !options_.provenance.empty();
+        if (!said && said.error().code == ErrorCode::not_found && !wanted) {
+            return; // made by another tool, or copied without
+        }
+        if (!said) {
+            report.verdicts.push_back(
+                {.check = "statement", .reason = escape_control(said.error().to_text())});
+            return;
+        }
+        const auto add = [&](std::string_view check, std::vector<check::Finding> findings) {
+            report.verdicts.push_back(
+                {.check = std::string{check}, .outcome = outcome_of(findings.empty())});
+            std::ranges::move(findings, std::back_inserter(report.findings));
+        };
+        add("statement", package::judge_statement(package, said->statement, said->sbom));
+        if (options_.key.empty()) {
+            return;
+        }
+        if (said->envelope.empty()) {
+            add("signature",
+                {{.check = "signature",
+                  .subject = "envelope",
+                  .policy = "--key",
+                  .message = "the statement is not signed",
+                  .next_step = "sign it with 'kernel-builder sign --key FILE'"}});
+            return;
+        }
+        add("signature", package::judge_envelope(said->statement, said->envelope, public_pem_));
+    }
+
     VerifyOptions options_{};
+    std::string public_pem_{};
 };
 
 } // namespace

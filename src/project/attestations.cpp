@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/attestations.hpp"
+
+#include "project/project.hpp"
+
+#include <fmt/format.h>
+
+namespace kb::project {
+
+namespace {
+
+sys::Path statement_path(const sys::Path& directory, std::string_view variant) {
+    return directory / fmt::format("{}.slsa.json", variant);
+}
+
+sys::Path sbom_path(const sys::Path& directory, std::string_view variant) {
+    return directory / fmt::format("{}.cdx.json", variant);
+}
+
+sys::Path envelope_path(const sys::Path& directory, std::string_view variant) {
+    return directory / fmt::format("{}.dsse.json", variant);
+}
+
+} // namespace
+
+sys::Path attestation_directory(const sys::Path& variant_directory) {
+    sys::Path directory = variant_directory.lexically_normal();
+    if (!directory.has_filename()) {
+        directory = directory.parent_path(); // "build/v/"
+    }
+    return directory.parent_path().parent_path() / kStateDirectory / "provenance";
+}
+
+Result<Attestations>
+read_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant) {
+    Attestations out;
+    KB_TRY(out.statement, fs.read_file(statement_path(directory, variant)));
+    KB_TRY(out.sbom, fs.read_file(sbom_path(directory, variant)));
+    Result<std::string> envelope = fs.read_file(envelope_path(directory, variant));
+    if (envelope) {
+        out.envelope = std::move(envelope).value();
+    } else if (envelope.error().code != ErrorCode::not_found) {
+        return envelope.error();
+    }
+    return out;
+}
+
+Result<void> write_attestations(sys::FileSystem& fs,
+                                const sys::Path& directory,
+                                std::string_view variant,
+                                const Attestations& attestations) {
+    KB_TRY(fs.make_directories(directory));
+    const Result<std::string> before = fs.read_file(statement_path(directory, variant));
+    if (!before || *before != attestations.statement) {
+        KB_TRY(fs.remove_file(envelope_path(directory, variant)));
+    }
+    KB_TRY(fs.write_atomic(sbom_path(directory, variant), attestations.sbom, FileMode::regular));
+    KB_TRY(fs.write_atomic(
+        statement_path(directory, variant), attestations.statement, FileMode::regular));
+    return attestations.envelope.empty()
+               ? Result<void>{}
+               : write_signature(fs, directory, variant, attestations.envelope);
+}
+
+Result<void> write_signature(sys::FileSystem& fs,
+                             const sys::Path& directory,
+                             std::string_view variant,
+                             std::string_view envelope) {
+    return fs.write_atomic(envelope_path(directory, variant), envelope, FileMode::regular);
+}
+
+} // namespace kb::project

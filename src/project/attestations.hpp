@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.hpp"
+#include "sys/file_system.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace kb::project {
+
+/// What is said about a variant beside `build/`: never in the variant's folder, whose bytes are
+/// those of every other build.
+struct Attestations {
+    std::string statement{};
+    std::string sbom{};
+    /// "" when nobody signed.
+    std::string envelope{};
+};
+
+/// `.kernel-builder/provenance` of the project that a `build/<variant>` belongs to.
+[[nodiscard]] sys::Path attestation_directory(const sys::Path& variant_directory);
+
+/// `not_found` when the variant has no statement there.
+[[nodiscard]] Result<Attestations>
+read_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant);
+
+/// Replaces what is there of the variant; an envelope for another statement does not survive.
+Result<void> write_attestations(sys::FileSystem& fs,
+                                const sys::Path& directory,
+                                std::string_view variant,
+                                const Attestations& attestations);
+
+/// Only the envelope.
+Result<void> write_signature(sys::FileSystem& fs,
+                             const sys::Path& directory,
+                             std::string_view variant,
+                             std::string_view envelope);
+
+} // namespace kb::project

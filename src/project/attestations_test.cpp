@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/attestations.hpp"
+
+#include "support/catch.hpp"
+#include "support/support.hpp"
+
+namespace kb::project {
+namespace {
+
+TEST_CASE("attestations lie beside build, whatever the spelling", "[project][attestations]") {
+    CHECK(attestation_directory("/k/build/v") == "/k/.kernel-builder/provenance");
+    CHECK(attestation_directory("/k/build/v/") == "/k/.kernel-builder/provenance");
+    CHECK(attestation_directory("/k/./build/x/../v") == "/k/.kernel-builder/provenance");
+}
+
+TEST_CASE("a signature does not survive another statement", "[project][attestations]") {
+    const test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    const sys::Path place = dir / "provenance";
+    CHECK(read_attestations(fs, place, "v").error().code == ErrorCode::not_found);
+    REQUIRE(write_attestations(fs, place, "v", {.statement = "one", .sbom = "bill"}));
+    CHECK(read_attestations(fs, place, "v")->envelope.empty());
+    REQUIRE(write_signature(fs, place, "v", "signed"));
+    // The same statement again: a rebuild of the same bytes keeps the signature.
+    REQUIRE(write_attestations(fs, place, "v", {.statement = "one", .sbom = "bill"}));
+    CHECK(read_attestations(fs, place, "v")->envelope == "signed");
+    REQUIRE(write_attestations(fs, place, "v", {.statement = "two", .sbom = "bill"}));
+    const Attestations now = read_attestations(fs, place, "v").value();
+    CHECK(now.statement == "two");
+    CHECK(now.envelope.empty());
+}
+
+} // namespace
+} // namespace kb::project
