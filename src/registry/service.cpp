@@ -242,12 +242,20 @@ Reply<ResolvedRevision> Service::resolve(const RepoRow& repo, std::string_view t
     if (!oid) {
         return revision_not_found(text);
     }
+    at.oid = *oid;
+    const std::string key = fmt::format("{} {}", repo.key, oid->hex());
+    if (const auto known = commits_.find(key)) {
+        at.commit = *known;
+        return at;
+    }
     KB_TRY(std::optional<hub::GitCommit> commit, parts_.meta.find_commit(repo.key, *oid));
     if (!commit) {
         return revision_not_found(text);
     }
-    at.oid = *oid;
     at.commit = std::move(*commit);
+    commits_.put(key,
+                 std::make_shared<const hub::GitCommit>(at.commit),
+                 sizeof(hub::GitCommit) + at.commit.message.size());
     return at;
 }
 

@@ -10,6 +10,7 @@
 #include "registry/auth.hpp"
 #include "registry/meta_store.hpp"
 #include "registry/parts.hpp"
+#include "registry/read_cache.hpp"
 #include "registry/reply.hpp"
 #include "registry/settings.hpp"
 #include "registry/tree_edit.hpp"
@@ -18,6 +19,7 @@
 #include "sys/file_system.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -224,8 +226,22 @@ private:
     [[nodiscard]] Reply<CommitResult>
     store_commit(const Caller& caller, const RepoRow& repo, Draft draft);
 
+    /// A file at a path of a tree of a repository, which never changes, with its bytes when small.
+    struct KnownFile {
+        FileRow row{};
+        std::string bytes{};
+    };
+
+    [[nodiscard]] Reply<std::shared_ptr<const KnownFile>>
+    known_file(const RepoRow& repo, const ResolvedRevision& at, const RelPath& path);
+
+    static constexpr std::size_t kFileCacheBytes = 12UL << 20U;
+    static constexpr std::size_t kCommitCacheBytes = 2UL << 20U;
+
     ServiceParts parts_;
     PartStore uploads_;
+    ReadCache<KnownFile> files_{kFileCacheBytes};
+    ReadCache<hub::GitCommit> commits_{kCommitCacheBytes};
     /// One commit is applied at a time: the database has one writer anyway, and so two commits
     /// without a parent queue up instead of failing.
     std::mutex commit_mutex_;

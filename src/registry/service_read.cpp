@@ -121,8 +121,12 @@ Service::history(const RepoRow& repo, const ResolvedRevision& at, std::size_t li
     return commits;
 }
 
-Reply<FileContent>
-Service::open_file(const RepoRow& repo, const ResolvedRevision& at, const RelPath& path) {
+Reply<std::shared_ptr<const Service::KnownFile>>
+Service::known_file(const RepoRow& repo, const ResolvedRevision& at, const RelPath& path) {
+    const std::string key = fmt::format("{} {} {}", repo.key, at.commit.tree.hex(), path.text());
+    if (auto known = files_.find(key)) {
+        return known;
+    }
     KB_TRY(const std::optional<hub::GitTreeItem> item,
            find_item(tree_source(), at.commit.tree, path));
     if (!item || is_directory(*item)) {
@@ -133,17 +137,30 @@ Service::open_file(const RepoRow& repo, const ResolvedRevision& at, const RelPat
         return Error{.code = ErrorCode::corrupt,
                      .message = fmt::format("the content of '{}' is unknown", path.text())};
     }
-    FileContent content{.file = *file};
+    KnownFile found{.row = *file};
     if (is_small(*file)) {
         KB_TRY(std::optional<std::string> bytes, parts_.meta.small_blob(file->sha256));
         if (!bytes) {
             return Error{.code = ErrorCode::corrupt,
                          .message = fmt::format("the content of '{}' is missing", path.text())};
         }
-        content.bytes = std::move(*bytes);
+        found.bytes = std::move(*bytes);
+    }
+    const std::size_t size = sizeof found + found.bytes.size();
+    auto shared = std::make_shared<const KnownFile>(std::move(found));
+    files_.put(key, shared, size);
+    return shared;
+}
+
+Reply<FileContent>
+Service::open_file(const RepoRow& repo, const ResolvedRevision& at, const RelPath& path) {
+    KB_TRY(const std::shared_ptr<const KnownFile> known, known_file(repo, at, path));
+    FileContent content{.file = known->row};
+    if (is_small(known->row)) {
+        content.bytes = known->bytes;
         return content;
     }
-    KB_TRY(content.bytes, parts_.blobs.open_read(file->sha256));
+    KB_TRY(content.bytes, parts_.blobs.open_read(known->row.sha256));
     return content;
 }
 
