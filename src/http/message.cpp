@@ -79,6 +79,18 @@ choose_part(const ServerRequest& request, std::uint64_t size, ServerResponse& re
 
 } // namespace
 
+Result<std::size_t> read_block(BodyReader& body, std::span<std::byte> out) {
+    std::size_t done = 0;
+    while (done < out.size()) {
+        KB_TRY(const std::size_t n, body.read(out.subspan(done)));
+        if (n == 0) {
+            break;
+        }
+        done += n;
+    }
+    return done;
+}
+
 Result<std::string> read_all(BodyReader& body, std::uint64_t max_bytes) {
     const auto too_long = [max_bytes] {
         return Error{.code = ErrorCode::denied,

