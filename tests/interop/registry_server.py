@@ -31,12 +31,12 @@ class Registry:
     def token(self, user, *options):
         return self.run("registry", "token", "create", "--root", self.root, "--user", user, *options).strip()
 
-    def start(self, listen="127.0.0.1:0"):
+    def start(self, listen="127.0.0.1:0", options=("--access-log",)):
         told = os.path.join(self.dir, "endpoint")
         if os.path.exists(told):
             os.unlink(told)
         self.process = subprocess.Popen(
-            [self.tool, "registry", "serve", "--root", self.root, "--listen", listen, "--endpoint-file", told, "--access-log"],
+            [self.tool, "registry", "serve", "--root", self.root, "--listen", listen, "--endpoint-file", told, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log)
         for _ in range(600):
             if os.path.exists(told):

@@ -139,6 +139,7 @@ def soak():
         thread.join()
     assert not failures, failures[:5]
     assert not unexpected, unexpected[:5]
+    client = Client()  # the first one was silent for too long to be kept
     for i in range(REPOS):
         check_history(client, f"acme/k{i}", acknowledged)
     early, late = max(samples[len(samples) // 3:2 * len(samples) // 3]), max(samples[2 * len(samples) // 3:])
