@@ -463,10 +463,20 @@ Result<TestShell> prepare_test_shell(const TestShellRequest& request,
         const std::string start{cpu_start_file()};
         const Path folder = request.cache / ("as-cpu-" + digest::sha256(start).hex().substr(0, 16));
         KB_TRY(make_folder(fs, folder, {{"sitecustomize.py", start}}));
-        const auto old = sys::lookup(environment, "PYTHONPATH");
-        shell.changes["PYTHONPATH"] = old ? folder.string() + ":" + *old : folder.string();
+        put_on_python_path(shell, environment, folder);
     }
     return shell;
+}
+
+void put_on_python_path(TestShell& shell,
+                        const sys::EnvironmentMap& environment,
+                        const Path& folder) {
+    const auto [place, added] = shell.changes.try_emplace("PYTHONPATH", folder.string());
+    if (!added) {
+        place->second = folder.string() + ":" + place->second;
+    } else if (const auto old = sys::lookup(environment, "PYTHONPATH")) {
+        place->second += ":" + *old;
+    }
 }
 
 Error replace_process(const std::vector<std::string>& argv,

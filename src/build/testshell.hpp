@@ -86,6 +86,11 @@ struct TestShell {
                                                    sys::FileSystem& fs,
                                                    sys::ProcessRunner& processes);
 
+/// Puts `folder` first in the shell's PYTHONPATH.
+void put_on_python_path(TestShell& shell,
+                        const sys::EnvironmentMap& environment,
+                        const sys::Path& folder);
+
 /// The Python start file of TestAs::cpu.
 [[nodiscard]] std::string_view cpu_start_file();
 

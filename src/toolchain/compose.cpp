@@ -35,6 +35,23 @@ bool is_torch(const Requirement& requirement) {
     return requirement.provider == "wheel" && requirement.name == "torch";
 }
 
+bool is_tvm_ffi(const Requirement& requirement) {
+    return requirement.provider == "wheel" && requirement.name == "apache-tvm-ffi";
+}
+
+/// What an extension with these headers is linked with.
+std::vector<StubLibrary> framework_libraries(const Requirement& requirement) {
+    std::vector<StubLibrary> libraries;
+    if (is_torch(requirement)) {
+        for (const std::string_view soname : kTorchLibraries) {
+            libraries.push_back({.soname = std::string{soname}});
+        }
+    } else if (is_tvm_ffi(requirement)) {
+        libraries.push_back({.soname = "libtvm_ffi.so"});
+    }
+    return libraries;
+}
+
 /// What is the same for every root at a place, whatever parts it has.
 struct MountRule {
     std::vector<store::PathRule> moves{};
@@ -93,7 +110,8 @@ private:
     Result<void> add_trees(const Requirement& requirement, RootRecipe& recipe);
     Result<TreeRef> compiler();
     Result<TreeRef> baseline_stubs(const Requirement& requirement);
-    Result<TreeRef> torch_stubs(const Requirement& requirement);
+    Result<TreeRef> framework_stubs(const Requirement& requirement,
+                                    std::span<const StubLibrary> libraries);
 
     [[nodiscard]] Result<std::vector<LockEntry>> entries(const Requirement& requirement) const {
         return select_entries(std::span{&requirement, 1}, lock_, platform_);
@@ -155,14 +173,11 @@ Result<TreeRef> Composer::baseline_stubs(const Requirement& requirement) {
                          confinement_);
 }
 
-Result<TreeRef> Composer::torch_stubs(const Requirement& requirement) {
-    std::vector<StubLibrary> libraries;
-    for (const std::string_view soname : kTorchLibraries) {
-        libraries.push_back({.soname = std::string{soname}});
-    }
+Result<TreeRef> Composer::framework_stubs(const Requirement& requirement,
+                                          std::span<const StubLibrary> libraries) {
     KB_TRY(const TreeRef gcc, compiler());
-    return generate_tree(fmt::format("stub/torch@{}", requirement.version),
-                         torch_stub_sources(libraries),
+    return generate_tree(fmt::format("stub/{}@{}", requirement.name, requirement.version),
+                         framework_stub_sources(libraries),
                          gcc,
                          store_,
                          machine_,
@@ -178,8 +193,8 @@ Result<Root> Composer::compose(const std::string& mount, const std::vector<Requi
             continue;
         }
         KB_TRY(add_trees(requirement, recipe));
-        if (is_torch(requirement)) {
-            KB_TRY(const TreeRef stubs, torch_stubs(requirement));
+        if (const auto libraries = framework_libraries(requirement); !libraries.empty()) {
+            KB_TRY(const TreeRef stubs, framework_stubs(requirement, libraries));
             recipe.parts.push_back({.tree = stubs.digest, .moves = {{"", "stubs/"}}});
         }
     }
@@ -206,7 +221,7 @@ Result<std::string> mount_of(const Requirement& requirement) {
     if (version && requirement.provider == "wheel" && requirement.name.starts_with("nvidia-")) {
         return backend::cuda_mount(*version);
     }
-    if (requirement.provider == "wheel" && requirement.name == "apache-tvm-ffi") {
+    if (is_tvm_ffi(requirement)) {
         // "0.1.15.post2": only the first two numbers name the place.
         const auto parts = split(requirement.version, '.');
         if (const auto short_version =

@@ -180,7 +180,7 @@ std::vector<FileImage> baseline_stub_sources(std::span<const StubLibrary> librar
     return out;
 }
 
-std::vector<FileImage> torch_stub_sources(std::span<const StubLibrary> libraries) {
+std::vector<FileImage> framework_stub_sources(std::span<const StubLibrary> libraries) {
     std::vector<FileImage> out;
     std::string make = "set -e\nmkdir -p out\n";
     for (const StubLibrary& library : libraries) {

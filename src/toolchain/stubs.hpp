@@ -43,7 +43,7 @@ struct StubLibrary {
 /// folder that holds these files, it leaves the result in `out/`.
 [[nodiscard]] std::vector<FileImage> baseline_stub_sources(std::span<const StubLibrary> libraries,
                                                            std::string_view compat_source);
-/// The same for the libraries of torch, which have a link name each.
-[[nodiscard]] std::vector<FileImage> torch_stub_sources(std::span<const StubLibrary> libraries);
+/// The same for the libraries of torch or tvm-ffi, which have a link name each.
+[[nodiscard]] std::vector<FileImage> framework_stub_sources(std::span<const StubLibrary> libraries);
 
 } // namespace kb::toolchain

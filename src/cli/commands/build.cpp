@@ -511,8 +511,12 @@ private:
                 services.terminal.err(fmt::format("{}: {}\n", v.variant, v.failures[i]));
             }
         }
-        services.terminal.err(fmt::format("{} built, {} up to date, {} compiled of {}, {}\n",
-                                          report.variants.size(),
+        const auto built = static_cast<std::size_t>(std::ranges::count(
+            report.variants, build::Outcome::built, &build::VariantResult::outcome));
+        const std::size_t failed = report.variants.size() - built;
+        services.terminal.err(fmt::format("{} built, {}{} up to date, {} compiled of {}, {}\n",
+                                          built,
+                                          failed == 0 ? "" : fmt::format("{} failed, ", failed),
                                           report.fresh.size(),
                                           counted(report.compiled.size(), "unit"),
                                           report.objects_wanted,
