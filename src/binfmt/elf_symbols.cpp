@@ -237,41 +237,79 @@ Binding binding_of(std::uint8_t info) {
     return bind == kWeak ? Binding::weak : (bind == kUnique ? Binding::unique : Binding::global);
 }
 
+/// What symbols point to.
+struct Texts {
+    Bytes strings{};
+    const VersionTable* versions = nullptr;
+};
+
+/// A block of the symbol table, and of the versions beside it (none without that table).
+struct SymbolBlock {
+    /// Number of the first symbol.
+    std::size_t first = 0;
+    Bytes symbols{};
+    Bytes versions{};
+};
+
 // Symbol: u32 name, u8 info, u8 other, u16 section (0 = undefined), u64 value, u64 size.
-Result<void> collect(Bytes table,
-                     Bytes version_indices,
-                     Bytes strings,
-                     const VersionTable& names,
-                     SharedObject& out) {
-    const std::size_t count = table.size() / kSymbolSize;
-    for (std::size_t i = 1; i < count; ++i) {
-        const Bytes record = table.subspan(i * kSymbolSize, kSymbolSize);
+Result<void> collect(const SymbolBlock& block, const Texts& texts, SharedObject& out) {
+    const std::size_t count = block.symbols.size() / kSymbolSize;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Bytes record = block.symbols.subspan(i * kSymbolSize, kSymbolSize);
         const auto info = load_le<std::uint8_t>(record, 4);
         const auto kind = static_cast<std::uint8_t>(info & 15U);
         if (info >> 4U == 0 || kind == 3 || kind == 4) { // local, section, file
             continue;
         }
-        const auto name = c_string(strings, load_le<std::uint32_t>(record, 0));
+        const auto name = c_string(texts.strings, load_le<std::uint32_t>(record, 0));
         if (!name) {
             return corrupt(fmt::format("the name of dynamic symbol {} lies outside the dynamic "
                                        "string table",
-                                       i));
+                                       block.first + i));
         }
         if (name->empty()) {
             continue;
         }
         Symbol symbol{.name = *name, .binding = binding_of(info)};
-        if (!version_indices.empty()) {
-            const auto index = static_cast<std::uint16_t>(
-                load_le<std::uint16_t>(version_indices, i * 2) & 0x7fffU);
-            const auto found = names.find(index);
-            if (found != names.end() && index > 1) {
+        if (!block.versions.empty()) {
+            const auto index =
+                static_cast<std::uint16_t>(load_le<std::uint16_t>(block.versions, i * 2) & 0x7fffU);
+            const auto found = index > 1 ? texts.versions->find(index) : texts.versions->end();
+            if (found != texts.versions->end()) {
                 symbol.version = found->second.version;
                 symbol.library = found->second.library;
             }
         }
         const bool undefined = load_le<std::uint16_t>(record, 6) == 0;
         (undefined ? out.imports : out.exports).push_back(symbol);
+    }
+    return {};
+}
+
+/// The table block by block: only what the symbols say stays in memory.
+Result<void> collect_all(const ByteSource& source,
+                         Range symbols,
+                         std::optional<Range> versions,
+                         const Texts& texts,
+                         SharedObject& out) {
+    constexpr std::uint64_t kStep = kChunk / kSymbolSize;
+    const std::uint64_t count = symbols.size / kSymbolSize;
+    for (std::uint64_t at = 0; at < count; at += kStep) {
+        const std::uint64_t length = std::min(kStep, count - at);
+        KB_TRY(const std::vector<std::byte> block,
+               read_range(source,
+                          {symbols.offset + at * kSymbolSize, length * kSymbolSize},
+                          kChunk,
+                          "the dynamic symbol table"));
+        std::vector<std::byte> indices;
+        if (versions) {
+            KB_TRY(indices,
+                   read_range(source,
+                              {versions->offset + at * 2, length * 2},
+                              kChunk,
+                              "the symbol versions"));
+        }
+        KB_TRY(collect({.first = at, .symbols = block, .versions = indices}, texts, out));
     }
     return {};
 }
@@ -302,15 +340,15 @@ read_symbols(const Layout& layout, const Dynamic& dynamic, Bytes strings, Shared
     }
     KB_TRY(const Range table_range,
            layout.mapped(*address, count * kSymbolSize, "the dynamic symbol table"));
-    KB_TRY(const std::vector<std::byte> table,
-           read_range(
-               *layout.source, table_range, kMaxSymbols * kSymbolSize, "the dynamic symbol table"));
-    std::vector<std::byte> indices;
+    std::optional<Range> versions_range;
     if (const auto versions = dynamic.value(kDtVerSym)) {
-        KB_TRY(const Range range, layout.mapped(*versions, count * 2, "the symbol versions"));
-        KB_TRY(indices, read_range(*layout.source, range, kMaxSymbols * 2, "the symbol versions"));
+        KB_TRY(versions_range, layout.mapped(*versions, count * 2, "the symbol versions"));
     }
-    return collect(table, indices, strings, names, out);
+    // Address space only, until they are filled: growing would hold the symbols twice.
+    out.imports.reserve(count);
+    out.exports.reserve(count);
+    return collect_all(
+        *layout.source, table_range, versions_range, {.strings = strings, .versions = &names}, out);
 }
 
 } // namespace kb::binfmt::elf

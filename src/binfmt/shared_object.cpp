@@ -20,6 +20,10 @@ void SharedObject::add_gap(Fact fact, std::string reason) {
     }
 }
 
+void SharedObject::remove_gap(Fact fact) {
+    std::erase_if(gaps, [&](const Gap& gap) { return gap.fact == fact; });
+}
+
 void SharedObject::add_all_gaps(const std::string& reason) {
     for (const Fact fact : {Fact::symbols,
                             Fact::versions,
@@ -36,7 +40,9 @@ Bytes SharedObject::keep(std::vector<std::byte> bytes) {
     return *storage.back();
 }
 
-Result<SharedObject> read_shared_object(const ByteSource& source) {
+namespace {
+
+Result<SharedObject> read_by_format(const ByteSource& source) {
     const std::uint64_t head_size = std::min<std::uint64_t>(source.size(), 64);
     KB_TRY(const std::vector<std::byte> head,
            read_range(source, {0, head_size}, 64, "the file header"));
@@ -52,6 +58,14 @@ Result<SharedObject> read_shared_object(const ByteSource& source) {
     return Error{.code = ErrorCode::unsupported,
                  .message = head.empty() ? "the file is empty"
                                          : "the file is no ELF, Mach-O or PE object"};
+}
+
+} // namespace
+
+Result<SharedObject> read_shared_object(const ByteSource& source) {
+    KB_TRY(SharedObject out, read_by_format(source));
+    out.add_gap(Fact::path_texts, "paths in the bytes of the file were not looked for");
+    return out;
 }
 
 std::string_view to_text(Format format) {

@@ -3,6 +3,7 @@
 
 #include "base/version.hpp"
 #include "binfmt/byte_reader.hpp"
+#include "binfmt/path_texts.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,7 @@ enum class Fact : std::uint8_t {
     flags,       ///< exec_stack, text_relocations, relro
     device_code, ///< device_images
     minimum_os,  ///< minimum_os
+    path_texts,  ///< path_texts
 };
 
 /// A fact that could not be read; not the same as there being none.
@@ -95,6 +97,8 @@ struct SharedObject {
     std::vector<DeviceImage> device_images{};
     /// Mach-O: oldest macOS.
     std::optional<Version> minimum_os{};
+    /// Paths in the bytes of the file. Looked for on request only: the whole file has to be read.
+    std::vector<PathText> path_texts{};
     std::vector<Gap> gaps{};
 
     std::vector<std::unique_ptr<const std::vector<std::byte>>> storage{};
@@ -102,15 +106,16 @@ struct SharedObject {
     /// Why the fact is not known; nothing when it is.
     [[nodiscard]] std::optional<std::string_view> gap(Fact fact) const;
     void add_gap(Fact fact, std::string reason);
-    /// Every fact is unknown for this reason.
+    void remove_gap(Fact fact);
+    /// Every fact but path_texts is unknown for this reason.
     void add_all_gaps(const std::string& reason);
     /// Keeps the bytes alive as long as the object; the result points into them.
     Bytes keep(std::vector<std::byte> bytes);
 };
 
 /// Reads any supported file. An ELF, Mach-O or PE file of a kind that we do not look into comes
-/// back with gaps; anything else is `unsupported`, a broken file `corrupt` or `not_found` as the
-/// source says.
+/// back with gaps, and so does every one for path_texts; anything else is `unsupported`, a broken
+/// file `corrupt` or `not_found` as the source says.
 [[nodiscard]] Result<SharedObject> read_shared_object(const ByteSource& source);
 
 [[nodiscard]] std::string_view to_text(Format format);

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "check/cxx_names.hpp"
+#include "check/host_paths.hpp"
 #include "sys/random_access_file.hpp"
 #include "sys/worker_pool.hpp"
 #include "toolchain/torch_names.hpp"
@@ -46,9 +47,41 @@ bool is_library(std::string_view name) {
            });
 }
 
-check::Library inspect_library(const sys::Path& directory, std::string path) {
+// Smaller files are searched faster than a thread starts.
+constexpr std::uint64_t kSearchShare = 8UL << 20U;
+
+/// Parts of the file side by side: each thread has the file open for itself.
+Result<std::vector<binfmt::PathText>> find_paths(const sys::Path& path,
+                                                 std::uint64_t size,
+                                                 const std::vector<std::string>& beginnings,
+                                                 unsigned threads) {
+    using Found = Result<std::vector<binfmt::PathText>>;
+    const std::uint64_t shares =
+        std::clamp<std::uint64_t>(size / kSearchShare, 1, std::max(1U, threads));
+    const std::uint64_t share = size / shares + 1;
+    std::vector<Found> parts(shares, Found{std::vector<binfmt::PathText>{}});
+    sys::parallel_for(shares, threads, [&](std::size_t i) {
+        const std::uint64_t from = std::min(size, i * share);
+        parts[i] = [&]() -> Found {
+            KB_TRY(sys::RandomAccessFile file, sys::RandomAccessFile::open(path));
+            return binfmt::find_path_texts(
+                FileSource{std::move(file)},
+                {.beginnings = beginnings,
+                 .range = {.offset = from, .size = std::min(share, size - from)}});
+        }();
+    });
+    std::vector<binfmt::PathText> out;
+    for (const Found& part : parts) {
+        KB_TRY(const std::vector<binfmt::PathText> paths, part);
+        out.insert(out.end(), paths.begin(), paths.end());
+    }
+    return out;
+}
+
+check::Library
+inspect_library(const sys::Path& directory, std::string path, const InspectOptions& options) {
     check::Library out{.path = std::move(path)};
-    auto object = inspect_file(directory / out.path);
+    auto object = inspect_file(directory / out.path, options);
     if (object) {
         out.object = std::move(*object);
     } else {
@@ -86,14 +119,24 @@ std::string no_list(const backend::Variant& variant, const std::vector<Version>&
 
 } // namespace
 
-Result<binfmt::SharedObject> inspect_file(const sys::Path& path) {
+Result<binfmt::SharedObject> inspect_file(const sys::Path& path, const InspectOptions& options) {
     KB_TRY(sys::RandomAccessFile file, sys::RandomAccessFile::open(path));
+    const std::uint64_t size = file.size();
     const FileSource source{std::move(file)};
-    return binfmt::read_shared_object(source);
+    KB_TRY(binfmt::SharedObject object, binfmt::read_shared_object(source));
+    if (options.paths == InspectOptions::Paths::find) {
+        KB_TRY(object.path_texts,
+               find_paths(path,
+                          size,
+                          check::host_path_beginnings(object.format, options.machine_places),
+                          options.threads));
+        object.remove_gap(binfmt::Fact::path_texts);
+    }
+    return object;
 }
 
 Result<std::vector<check::Library>>
-inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, unsigned threads) {
+inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, const InspectOptions& options) {
     KB_TRY(const std::vector<sys::WalkEntry> entries, sys::walk(fs, directory));
     std::vector<std::string> paths;
     for (const sys::WalkEntry& entry : entries) {
@@ -102,9 +145,23 @@ inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, unsigned thre
         }
     }
     std::vector<check::Library> out(paths.size());
-    sys::parallel_for(paths.size(), threads, [&](std::size_t i) {
-        out[i] = inspect_library(directory, paths[i]);
+    InspectOptions inner = options; // threads go to the files, or into the only one
+    inner.threads = paths.size() > 1 ? 1 : options.threads;
+    sys::parallel_for(paths.size(), options.threads, [&](std::size_t i) {
+        out[i] = inspect_library(directory, paths[i], inner);
     });
+    return out;
+}
+
+std::vector<check::Suppression> suppressions_of(const config::ProjectSettings& settings) {
+    std::vector<check::Suppression> out;
+    for (const config::Suppression& from : settings.suppressions) {
+        out.push_back({.check = from.check,
+                       .variant = from.variant,
+                       .library = from.library,
+                       .subject = from.subject,
+                       .reason = from.reason});
+    }
     return out;
 }
 

@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "binfmt/shared_object.hpp"
 #include "check/check.hpp"
+#include "config/project_settings.hpp"
 #include "package/metadata.hpp"
 #include "sys/file_system.hpp"
 
@@ -13,14 +14,29 @@
 
 namespace kb::build {
 
-/// Reads one file by offset; a library of any size costs its tables.
-[[nodiscard]] Result<binfmt::SharedObject> inspect_file(const sys::Path& path);
+/// What inspection reads besides the tables.
+struct InspectOptions {
+    unsigned threads = 1;
+    /// Whether the whole file is searched for paths of a building machine.
+    enum class Paths : std::uint8_t { find, skip } paths = Paths::find;
+    /// As CheckInput::machine_places.
+    std::vector<std::string> machine_places{};
+};
+
+/// Reads one file by offset. Without the search for paths a library of any size costs its tables;
+/// with it, memory does not grow with the file either.
+[[nodiscard]] Result<binfmt::SharedObject> inspect_file(const sys::Path& path,
+                                                        const InspectOptions& options);
 
 /// Every library below `directory` (.so, .so.N, .pyd, .dylib, .dll; links to files count), sorted
 /// by path, read on up to `threads` threads. A file that cannot be read is a Library with its
 /// reason; only a directory that cannot be listed is an Error.
 [[nodiscard]] Result<std::vector<check::Library>>
-inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, unsigned threads);
+inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, const InspectOptions& options);
+
+/// What the author of the project lets be.
+[[nodiscard]] std::vector<check::Suppression>
+suppressions_of(const config::ProjectSettings& settings);
 
 /// Runs every check, with what they need besides the libraries: the names that torch exports.
 [[nodiscard]] check::Report run_checks(check::CheckInput input);

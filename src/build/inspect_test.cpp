@@ -19,7 +19,7 @@ TEST_CASE("libraries of a variant are read wherever they lie", "[build][inspect]
     test::write_text(dir / "__init__.py", "");
     std::filesystem::create_symlink("_k.abi3.so", dir / "link.so");
     std::filesystem::create_symlink("nowhere", dir / "gone.so");
-    const auto libraries = inspect_libraries(sys::real_file_system(), dir.path(), 2);
+    const auto libraries = inspect_libraries(sys::real_file_system(), dir.path(), {.threads = 2});
     REQUIRE(libraries);
     std::string seen;
     for (const check::Library& library : *libraries) {
@@ -32,7 +32,29 @@ TEST_CASE("libraries of a variant are read wherever they lie", "[build][inspect]
                   "broken.dll=the file is no ELF, Mac\n"
                   "gone.so=opening '" +
                       dir.path().string().substr(0, 14) + "\nlib/libx.so.1.2=x\nlink.so=k\n");
-    CHECK_FALSE(inspect_libraries(sys::real_file_system(), dir / "none", 2));
+    CHECK_FALSE(inspect_libraries(sys::real_file_system(), dir / "none", {}));
+}
+
+TEST_CASE("paths of a building machine are found in a file of any size", "[build][inspect]") {
+    const test::TempDir dir;
+    std::string bytes = test::build_elf({.soname = "k"});
+    bytes.resize(20UL << 20U);
+    bytes += "/home/alice/k.cu";
+    bytes.replace(10UL << 20U, 9, "/srv/k/x\0", 9);
+    test::write_text(dir / "k.so", bytes);
+    for (const unsigned threads : {1U, 2U, 3U}) {
+        const auto object =
+            inspect_file(dir / "k.so", {.threads = threads, .machine_places = {"/srv/k"}});
+        REQUIRE(object);
+        REQUIRE(object->path_texts.size() == 2);
+        CHECK(object->path_texts[0].text == "/srv/k/x");
+        CHECK(object->path_texts[1].offset == 20UL << 20U);
+        CHECK_FALSE(object->gap(binfmt::Fact::path_texts));
+    }
+    const auto skipped = inspect_file(dir / "k.so", {.paths = InspectOptions::Paths::skip});
+    REQUIRE(skipped);
+    CHECK(skipped->path_texts.empty());
+    CHECK(skipped->gap(binfmt::Fact::path_texts));
 }
 
 TEST_CASE("a variant promises what its name and metadata say", "[build][inspect]") {

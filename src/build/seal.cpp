@@ -106,9 +106,11 @@ check::Promise promise_of(const plan::PlannedVariant& variant) {
 Result<check::Report> check_stage(const SealContext& context, const plan::PlannedVariant& variant) {
     check::CheckInput input{.variant = variant.name.text(),
                             .promise = promise_of(variant),
-                            .allow_unchecked = context.allow_unchecked};
+                            .allow_unchecked = context.allow_unchecked,
+                            .suppressions = suppressions_of(context.project.settings)};
     KB_TRY(input.libraries,
-           inspect_libraries(context.fs, context.workspace.stage(variant.name.text()), 2));
+           inspect_libraries(
+               context.fs, context.workspace.stage(variant.name.text()), {.threads = 2}));
     return run_checks(std::move(input));
 }
 

@@ -204,7 +204,8 @@ Result<std::vector<Path>> torch_library_files(sys::FileSystem& fs, const Path& t
 Result<std::vector<TorchLibrary>> read_libraries(const std::vector<Path>& files) {
     std::vector<TorchLibrary> libraries;
     for (const Path& file : files) {
-        KB_TRY(binfmt::SharedObject facts, inspect_file(file));
+        KB_TRY(binfmt::SharedObject facts,
+               inspect_file(file, {.paths = InspectOptions::Paths::skip}));
         libraries.push_back({.name = file.filename().string(), .facts = std::move(facts)});
     }
     return libraries;

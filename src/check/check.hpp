@@ -51,6 +51,16 @@ struct TorchNameList {
     std::string missing_reason = "the names that this torch exports were not given";
 };
 
+/// A finding that the author has looked at and lets be. Empty texts mean any; all that are given
+/// must agree.
+struct Suppression {
+    std::string check{};
+    std::string variant{};
+    std::string library{};
+    std::string subject{};
+    std::string reason{};
+};
+
 struct CheckInput {
     /// Name of the variant directory.
     std::string variant{};
@@ -60,6 +70,11 @@ struct CheckInput {
     TorchNameList torch_names{};
     /// Ids of checks that may say not_checked.
     std::vector<std::string> allow_unchecked{};
+    /// Ids of the checks to run; empty runs all.
+    std::vector<std::string> only{};
+    std::vector<Suppression> suppressions{};
+    /// Absolute directories of this machine that no library may name: where the project lies.
+    std::vector<std::string> machine_places{};
 };
 
 /// What a check saw. With `not_checked` it could not look, for that reason.
@@ -86,6 +101,9 @@ struct Check {
 
 /// All checks, in the order in which they are reported.
 [[nodiscard]] std::span<const Check> all_checks();
+
+/// The reason of the suppression that is about this finding of the variant; empty without one.
+[[nodiscard]] std::string suppression_for(const CheckInput& input, const Finding& finding);
 
 /// Findings and verdicts sorted by library, then check, then subject; findings of the same text
 /// once. A library that could not be read is not_checked for the check "read".

@@ -44,7 +44,7 @@ TEST_CASE("a clean library passes every check, a dirty one fails each", "[check]
                               .symbols = {{.name = "aoti_torch_get_data_ptr"}}};
     const Report good = run(test::input_of(clean, promise()), all_checks());
     CHECK(good.passed());
-    CHECK(good.verdicts.size() == 7);
+    CHECK(good.verdicts.size() == 8);
     const Report bad = run(test::input_of(dirty(), promise()), all_checks());
     CHECK_FALSE(bad.passed());
     for (const char* id :
@@ -64,6 +64,28 @@ TEST_CASE("a file that could not be read fails unless it is allowed by name", "[
     CHECK(read->reason == "the file is empty");
     input.allow_unchecked = {"read"};
     CHECK(run(input, all_checks()).passed());
+}
+
+TEST_CASE("a suppressed finding is told and does not count", "[check]") {
+    CheckInput input = test::input_of(dirty(), promise());
+    input.variant = "v";
+    input.only = {"hygiene", "needed"};
+    input.suppressions = {{.check = "hygiene", .library = "_k.abi3.so", .reason = "known"},
+                          {.check = "needed", .subject = "another", .reason = "unused"}};
+    Report report = run(input, all_checks());
+    REQUIRE(report.findings.size() == 2);
+    CHECK(report.findings[0].suppressed == "known");
+    CHECK(report.findings[1].suppressed.empty());
+    REQUIRE(report.verdicts.size() == 2);
+    CHECK(report.verdicts[0].outcome == Outcome::passed);
+    CHECK(report.verdicts[0].reason == "1 finding suppressed");
+    CHECK(report.verdicts[1].outcome == Outcome::failed);
+    CHECK_FALSE(report.passed());
+    input.suppressions.push_back({.check = "needed", .variant = "v", .reason = "shipped apart"});
+    CHECK(run(input, all_checks()).passed());
+    const auto read = report_from_json(to_json(run(input, all_checks())));
+    REQUIRE(read);
+    CHECK(read->passed());
 }
 
 TEST_CASE("a report does not depend on the order of libraries", "[check]") {

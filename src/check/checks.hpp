@@ -14,6 +14,7 @@ namespace kb::check {
 [[nodiscard]] Check needed_check();
 [[nodiscard]] Check imports_check();
 [[nodiscard]] Check hygiene_check();
+[[nodiscard]] Check host_paths_check();
 [[nodiscard]] Check minimum_os_check();
 [[nodiscard]] Check libraries_check();
 [[nodiscard]] Check device_code_check();

@@ -42,6 +42,19 @@ bool names_unstable(std::string_view text) {
     return false;
 }
 
+/// The entity itself lies in one of these namespaces, as nearly all do: told by how the name
+/// begins, without reading it. Never true for torch::, which has stable parts.
+bool is_in_unstable_namespace(std::string_view name) {
+    constexpr std::array<std::string_view, 3> kBeginnings{"3c10", "2at", "6caffe2"};
+    if (!name.starts_with("_ZN")) {
+        return false;
+    }
+    const std::string_view path =
+        name.substr(std::min(name.find_first_not_of("rVKRO", 3), name.size()));
+    return std::ranges::any_of(
+        kBeginnings, [&](std::string_view beginning) { return path.starts_with(beginning); });
+}
+
 } // namespace
 
 std::optional<std::string> demangle(std::string_view name) {
@@ -60,11 +73,15 @@ std::string readable(std::string_view name) {
 }
 
 bool may_be_torch(std::string_view name) {
-    return name.starts_with("_Z") && (name.contains("3c10") || name.contains("2at") ||
-                                      name.contains("5torch") || name.contains("6caffe2"));
+    return name.starts_with("_Z") &&
+           (is_in_unstable_namespace(name) || name.contains("3c10") || name.contains("2at") ||
+            name.contains("5torch") || name.contains("6caffe2"));
 }
 
 TorchUse torch_use(std::string_view name) {
+    if (is_in_unstable_namespace(name)) {
+        return TorchUse::unstable;
+    }
     if (!may_be_torch(name)) {
         return TorchUse::none;
     }

@@ -14,28 +14,40 @@ namespace {
 using Row = std::vector<std::string_view>;
 using Added = std::unordered_map<std::string_view, Version>;
 
-using Tables = std::unordered_map<std::string_view, std::vector<Row>>;
-
-Tables read_tables() {
-    Tables out;
+std::vector<Row> read_rows(std::string_view file_name) {
+    std::vector<Row> out;
     for (const EmbeddedFile& file : data::embedded_files()) {
-        std::vector<Row>& rows = out[file.path];
+        if (file.path != file_name) {
+            continue;
+        }
         for (const std::string_view line : split(file.content, '\n')) {
             if (!line.empty() && !line.starts_with('#')) {
-                rows.push_back(split(line, '\t'));
+                out.push_back(split(line, '\t'));
             }
         }
     }
+    KB_ASSERT(!out.empty(), "the policy data is compiled in");
     return out;
 }
 
-/// Calls `visit` with the columns of each line that is no comment.
-template <typename Visit>
-void for_each_row(std::string_view file_name, std::size_t columns, Visit visit) {
-    static const Tables kTables = read_tables();
-    const auto table = kTables.find(file_name);
-    KB_ASSERT(table != kTables.end(), "the policy data is compiled in");
-    for (const Row& row : table->second) {
+struct ManylinuxLibraries {
+    static constexpr std::string_view kFile = "manylinux-libraries.tsv";
+};
+
+struct ManylinuxVersions {
+    static constexpr std::string_view kFile = "manylinux-symbol-versions.tsv";
+};
+
+struct RuntimeLibraries {
+    static constexpr std::string_view kFile = "runtime-libraries.tsv";
+};
+
+/// Calls `visit` with the columns of each line that is no comment. Each table is read when the
+/// first check asks for it.
+template <typename Table, typename Visit>
+void for_each_row(std::size_t columns, Visit visit) {
+    static const std::vector<Row> kRows = read_rows(Table::kFile);
+    for (const Row& row : kRows) {
         KB_ASSERT(row.size() >= columns, "rows of the policy data have all columns");
         visit(row);
     }
@@ -53,11 +65,11 @@ Names words(std::string_view text) {
 
 Added read_added(std::string_view file_name) {
     Added out;
-    for_each_row(file_name, 2, [&](const Row& row) {
-        const auto version = Version::parse(row[1]);
+    for (const Row& row : read_rows(file_name)) {
+        const auto version = row.size() < 2 ? std::nullopt : Version::parse(row[1]);
         KB_ASSERT(version.has_value(), "versions in the policy data parse");
         out.emplace(row[0], *version);
-    });
+    }
     return out;
 }
 
@@ -75,7 +87,7 @@ bool is_blacklist(std::string_view column) {
 std::optional<ManylinuxPolicy> find_manylinux(std::string_view name,
                                               std::string_view architecture) {
     ManylinuxPolicy out;
-    for_each_row("manylinux-libraries.tsv", 3, [&](const Row& row) {
+    for_each_row<ManylinuxLibraries>(3, [&](const Row& row) {
         if (is_blacklist(row[1])) {
             if (row[0] == out.name) {
                 out.blacklist[row[1].substr(row[1].find(':') + 1)] = words(row[2]);
@@ -88,7 +100,7 @@ std::optional<ManylinuxPolicy> find_manylinux(std::string_view name,
     if (out.name.empty()) {
         return std::nullopt;
     }
-    for_each_row("manylinux-symbol-versions.tsv", 4, [&](const Row& row) {
+    for_each_row<ManylinuxVersions>(4, [&](const Row& row) {
         if (row[0] == out.name && row[1] == architecture) {
             out.versions[row[2]] = words(row[3]);
         }
@@ -98,7 +110,7 @@ std::optional<ManylinuxPolicy> find_manylinux(std::string_view name,
 
 std::vector<std::string_view> manylinux_names() {
     std::vector<std::string_view> out;
-    for_each_row("manylinux-libraries.tsv", 3, [&](const Row& row) {
+    for_each_row<ManylinuxLibraries>(3, [&](const Row& row) {
         if (!is_blacklist(row[1]) && row[0] != "linux") {
             out.push_back(row[0]);
         }
@@ -119,7 +131,7 @@ std::optional<Version> torch_shim_added(std::string_view symbol) {
 Names runtime_libraries(backend::BackendId backend, const Version& version) {
     Names out;
     const std::string major = std::to_string(version.major());
-    for_each_row("runtime-libraries.tsv", 3, [&](const Row& row) {
+    for_each_row<RuntimeLibraries>(3, [&](const Row& row) {
         if (row[0] == backend::to_text(backend) && (row[1] == "*" || row[1] == major)) {
             out.merge(words(row[2]));
         }

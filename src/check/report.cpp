@@ -20,7 +20,8 @@ std::string_view to_text(Outcome outcome) {
 }
 
 bool Report::passed() const {
-    return findings.empty() && std::ranges::all_of(verdicts, [](const Verdict& verdict) {
+    const bool clean = std::ranges::none_of(findings, &Finding::counts);
+    return clean && std::ranges::all_of(verdicts, [](const Verdict& verdict) {
                return verdict.outcome == Outcome::passed ||
                       (verdict.outcome == Outcome::not_checked && verdict.allowed);
            });

@@ -25,6 +25,10 @@ struct Finding {
     std::string message{};
     /// What to do about it; one line, may be empty.
     std::string next_step{};
+    /// Why the project's author lets it be, from kernel-builder.toml; empty for one that counts.
+    std::string suppressed{};
+
+    [[nodiscard]] bool counts() const { return suppressed.empty(); }
 
     auto operator<=>(const Finding&) const = default;
 };
@@ -53,7 +57,7 @@ struct Report {
     std::vector<Verdict> verdicts{};
     std::vector<Finding> findings{};
 
-    /// No finding, and nothing unchecked that was not allowed by name.
+    /// No finding but suppressed ones, and nothing unchecked that was not allowed by name.
     [[nodiscard]] bool passed() const;
 
     bool operator==(const Report&) const = default;

@@ -19,14 +19,18 @@ std::string_view json_text(Outcome outcome) {
 }
 
 Node to_json(const Finding& finding) {
-    return Node::table({{"library", finding.library},
-                        {"check", finding.check},
-                        {"subject", finding.subject},
-                        {"policy", finding.policy},
-                        {"found", finding.found},
-                        {"allowed", finding.allowed},
-                        {"message", finding.message},
-                        {"next-step", finding.next_step}});
+    Node out = Node::table({{"library", finding.library},
+                            {"check", finding.check},
+                            {"subject", finding.subject},
+                            {"policy", finding.policy},
+                            {"found", finding.found},
+                            {"allowed", finding.allowed},
+                            {"message", finding.message},
+                            {"next-step", finding.next_step}});
+    if (!finding.counts()) {
+        out.set("suppressed", finding.suppressed);
+    }
+    return out;
 }
 
 Node to_json(const Verdict& verdict) {
@@ -54,7 +58,8 @@ Finding finding_from(const Node& node) {
             .found = node.text_or("found"),
             .allowed = node.text_or("allowed"),
             .message = node.text_or("message"),
-            .next_step = node.text_or("next-step")};
+            .next_step = node.text_or("next-step"),
+            .suppressed = node.text_or("suppressed")};
 }
 
 Result<Verdict> verdict_from(const Node& node) {

@@ -14,6 +14,7 @@ std::span<const Check> all_checks() {
                                    needed_check(),
                                    imports_check(),
                                    hygiene_check(),
+                                   host_paths_check(),
                                    minimum_os_check(),
                                    device_code_check()};
     return kTable;

@@ -5,15 +5,32 @@
 #include "document/node.hpp"
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kb::config {
+
+/// A finding of the binary checks that the author lets be, with the reason. What is not given
+/// (empty) means any.
+struct Suppression {
+    std::string check{};
+    std::string variant{};
+    std::string library{};
+    std::string subject{};
+    std::string reason{};
+
+    bool operator==(const Suppression&) const = default;
+};
 
 /// What a project says to this program alone, in kernel-builder.toml beside build.toml: other tools
 /// refuse a build.toml with keys of ours.
 struct ProjectSettings {
     /// Importing the kernel needs KERNELS_EXPERIMENTAL=1, and its metadata say so.
     bool experimental = false;
+
+    /// In the order of the file.
+    std::vector<Suppression> suppressions{};
 
     bool operator==(const ProjectSettings&) const = default;
 };

@@ -33,6 +33,20 @@ TEST_CASE("kernel-builder.toml says whether a kernel is experimental", "[config]
     CHECK(read("schema = \"kernel-builder/project/1\"\n").settings == ProjectSettings{});
 }
 
+TEST_CASE("findings are suppressed with a reason", "[config][settings]") {
+    const Outcome outcome = read("schema = \"kernel-builder/project/1\"\n"
+                                 "[[suppress]]\ncheck = \"needed\"\nsubject = \"libx.so.1\"\n"
+                                 "reason = \"part of every driver\"\n"
+                                 "[[suppress]]\ncheck = \"hygiene\"\nlibrary = \"a.so\"\n"
+                                 "variant = \"torch-cpu\"\nreason = \"r\"\n");
+    INFO(outcome.text);
+    REQUIRE(outcome.settings);
+    CHECK(outcome.settings->suppressions ==
+          std::vector<Suppression>{
+              {.check = "needed", .subject = "libx.so.1", .reason = "part of every driver"},
+              {.check = "hygiene", .variant = "torch-cpu", .library = "a.so", .reason = "r"}});
+}
+
 TEST_CASE("what kernel-builder.toml says in vain is an error", "[config][settings]") {
     const auto [toml, message] = GENERATE(table<std::string_view, std::string_view>({
         {"experimental = true\n", "schema"},
@@ -40,6 +54,13 @@ TEST_CASE("what kernel-builder.toml says in vain is an error", "[config][setting
         {"schema = \"kernel-builder/project/1\"\nexperimental = \"yes\"\n", "[wrong-type]"},
         {"schema = \"kernel-builder/project/1\"\nexperimetal = true\n",
          "did you mean 'experimental'?"},
+        {"schema = \"kernel-builder/project/1\"\n[[suppress]]\ncheck = \"needed\"\n", "reason"},
+        {"schema = \"kernel-builder/project/1\"\nsuppress = [\"needed\"]\n", "[wrong-type]"},
+        {"schema = \"kernel-builder/project/1\"\n[[suppress]]\ncheck = \"needed\"\nreason = \"\"\n",
+         "[empty-value]"},
+        {"schema = \"kernel-builder/project/1\"\n[[suppress]]\ncheck = \"needed\"\nreason = "
+         "\"r\"\nsubjekt = \"x\"\n",
+         "did you mean 'subject'?"},
     }));
     const Outcome outcome = read(toml);
     CHECK_FALSE(outcome.settings);

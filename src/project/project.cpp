@@ -74,17 +74,6 @@ bool is_package_file(const RelPath& path, const std::vector<std::string>& extens
            std::ranges::find(extensions, extension.substr(1)) != extensions.end();
 }
 
-/// Nothing after an error; what a project without the file says is the default.
-std::optional<config::ProjectSettings> judge_settings(const ProjectText& text,
-                                                      Diagnostics& diagnostics) {
-    if (!text.settings_text) {
-        return config::ProjectSettings{};
-    }
-    const auto root =
-        document::parse_toml(*text.settings_text, {.name = text.settings_name}, diagnostics);
-    return root ? config::read_project_settings(*root, diagnostics) : std::nullopt;
-}
-
 } // namespace
 
 Result<ProjectText>
@@ -127,6 +116,16 @@ read_project(sys::FileSystem& fs, const sys::Path& current, std::string_view dir
     KB_TRY(list_files(fs, out.root, "", out.files));
     std::ranges::sort(out.files);
     return out;
+}
+
+std::optional<config::ProjectSettings> judge_settings(const ProjectText& text,
+                                                      Diagnostics& diagnostics) {
+    if (!text.settings_text) {
+        return config::ProjectSettings{};
+    }
+    const auto root =
+        document::parse_toml(*text.settings_text, {.name = text.settings_name}, diagnostics);
+    return root ? config::read_project_settings(*root, diagnostics) : std::nullopt;
 }
 
 std::optional<Project>

@@ -50,6 +50,10 @@ read_project(sys::FileSystem& fs, const sys::Path& current, std::string_view dir
 enum class Validate : std::uint8_t { no, yes };
 std::optional<Project> judge_project(ProjectText text, Validate validate, Diagnostics& diagnostics);
 
+/// kernel-builder.toml alone: the defaults when it is absent, nothing after an error.
+std::optional<config::ProjectSettings> judge_settings(const ProjectText& text,
+                                                      Diagnostics& diagnostics);
+
 /// Sources that build.toml declares and that exist, each once, with what their text needs, and the
 /// files of the Python package. Missing and ill-spelt ones are left out: plan and validate report
 /// them.

@@ -4,11 +4,9 @@
 #include "build/inspect.hpp"
 #include "check/check.hpp"
 #include "check/policy.hpp"
-#include "check/report_json.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/commands/variants.hpp"
 #include "cli/render.hpp"
-#include "document/json.hpp"
 
 #include <fmt/format.h>
 
@@ -23,15 +21,17 @@ constexpr std::string_view kDescription =
     R"(Reads every shared library of the finished variants in DIR (build/, result/ or DIR itself;
 a single library is fine too) and compares it with what the variant promises: symbol versions of
 the manylinux policy, Python's limited API, torch's stable ABI, needed libraries, executable stack
-and search paths, device code for the promised architectures. Stripped libraries are read as well.
+and search paths, paths of the building machine, device code for the promised architectures. Stripped libraries are read as well.
 What could not be looked at is told as 'not checked' and counts as failed. Writes nothing.
 
-Exit codes: 0 everything passed, 1 a finding or a refused look, 2 usage.
+What a project suppresses in kernel-builder.toml is told and does not count.
+
+Exit codes: 0 everything passed, 1 a finding or a refused look, 2 usage, 3 kernel-builder.toml.
 
 Examples:
   kernel-builder check-abi
   kernel-builder check-abi build/torch-stable-abi211-cpu-x86_64-linux --manylinux manylinux_2_34
-  kernel-builder check-abi ./libmine.so --torch-stable-abi 2.11 --json)";
+  kernel-builder check-abi ./libmine.so --torch-stable-abi 2.11 --format sarif)";
 
 struct CheckAbiOptions {
     std::string directory = ".";
@@ -41,6 +41,8 @@ struct CheckAbiOptions {
     std::optional<std::string> macos{};
     std::vector<std::string> allow_unchecked{};
     std::vector<std::string> allow_needed{};
+    std::vector<std::string> only{};
+    std::string format = "text";
     bool json = false;
 };
 
@@ -51,6 +53,12 @@ struct CheckAbiRequest {
     std::optional<Version> macos{};
     std::vector<std::string> allow_unchecked{};
     std::vector<std::string> allow_needed{};
+    std::vector<std::string> only{};
+    std::vector<check::Suppression> suppressions{};
+
+    [[nodiscard]] bool wants(std::string_view check) const {
+        return only.empty() || std::ranges::find(only, check) != only.end();
+    }
 };
 
 void usage_problem(Terminal& terminal, const std::string& message, std::string_view note) {
@@ -107,7 +115,8 @@ bool check_ids(const std::vector<std::string>& ids, Terminal& terminal) {
 std::optional<CheckAbiRequest> resolve(const CheckAbiOptions& options, Terminal& terminal) {
     CheckAbiRequest out{.manylinux = options.manylinux,
                         .allow_unchecked = options.allow_unchecked,
-                        .allow_needed = options.allow_needed};
+                        .allow_needed = options.allow_needed,
+                        .only = options.only};
     std::optional<Version> python;
     const bool good =
         parse_option("--python-abi", options.python_abi, python, terminal) &&
@@ -115,7 +124,7 @@ std::optional<CheckAbiRequest> resolve(const CheckAbiOptions& options, Terminal&
             "--torch-stable-abi", options.torch_stable_abi, out.torch_stable_abi, terminal) &&
         parse_option("--macos", options.macos, out.macos, terminal) &&
         check_policy_name(options.manylinux, terminal) &&
-        check_ids(options.allow_unchecked, terminal);
+        check_ids(options.allow_unchecked, terminal) && check_ids(options.only, terminal);
     if (!good) {
         return std::nullopt;
     }
@@ -130,7 +139,9 @@ check::Report check_libraries(const CheckAbiRequest& request,
     check::CheckInput input{.variant = name,
                             .libraries = std::move(libraries),
                             .promise = build::promise_of(name, metadata),
-                            .allow_unchecked = request.allow_unchecked};
+                            .allow_unchecked = request.allow_unchecked,
+                            .only = request.only,
+                            .suppressions = request.suppressions};
     input.promise.manylinux = request.manylinux;
     input.promise.python_abi = request.python_abi;
     input.promise.allowed_needed = request.allow_needed;
@@ -143,6 +154,12 @@ check::Report check_libraries(const CheckAbiRequest& request,
     return build::run_checks(std::move(input));
 }
 
+build::InspectOptions inspection_for(const CheckAbiRequest& request) {
+    using Paths = build::InspectOptions::Paths;
+    return {.threads = std::max(1U, std::thread::hardware_concurrency()),
+            .paths = request.wants("host-paths") ? Paths::find : Paths::skip};
+}
+
 /// A report that says why there is none.
 check::Report unread(std::string variant, const Error& error) {
     return {.variant = std::move(variant),
@@ -152,8 +169,7 @@ check::Report unread(std::string variant, const Error& error) {
 check::Report check_variant(const CheckAbiRequest& request,
                             const project::VariantDir& variant,
                             const Services& services) {
-    const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
-    auto libraries = build::inspect_libraries(services.fs, variant.path, threads);
+    auto libraries = build::inspect_libraries(services.fs, variant.path, inspection_for(request));
     if (!libraries) {
         return unread(variant.name, libraries.error());
     }
@@ -167,7 +183,7 @@ check::Report check_variant(const CheckAbiRequest& request,
 check::Report check_file(const CheckAbiRequest& request, const sys::Path& path) {
     std::vector<check::Library> libraries(1);
     libraries[0].path = path.filename().string();
-    auto object = build::inspect_file(path);
+    auto object = build::inspect_file(path, inspection_for(request));
     if (object) {
         libraries[0].object = std::move(*object);
     } else {
@@ -203,25 +219,28 @@ public:
              "ID",
              "a check that may say 'not checked'",
              &options_.allow_unchecked},
-            {"--json", "", "the report as JSON", &options_.json}};
+            {"--only", "ID", "run this check, and no other that is not named so", &options_.only},
+            {"--format", "FORMAT", "text, json, sarif or junit", &options_.format},
+            {"--json", "", "the report as JSON, like --format json", &options_.json}};
     }
 
     ExitCode run(const Services& services) override {
-        const auto request = resolve(options_, services.terminal);
-        if (!request) {
+        auto request = resolve(options_, services.terminal);
+        const auto format =
+            parse_report_format(options_.json ? "json" : options_.format, services.terminal);
+        if (!request || !format) {
             return ExitCode::usage;
         }
+        auto suppressions = find_suppressions(options_.directory, services);
+        if (!suppressions) {
+            return ExitCode::configuration;
+        }
+        request->suppressions = *std::move(suppressions);
         const auto reports = look(*request, services);
         if (!reports) {
             return ExitCode::failed;
         }
-        if (options_.json) {
-            services.terminal.out(document::write_json(check::to_json(*reports)));
-        } else {
-            for (const check::Report& report : *reports) {
-                render_report(report, services.terminal);
-            }
-        }
+        render_reports(*reports, *format, services.terminal);
         return conclude(*reports, services.terminal);
     }
 

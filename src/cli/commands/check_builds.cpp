@@ -2,10 +2,8 @@
 #include "base/text.hpp"
 #include "build/inspect.hpp"
 #include "check/check.hpp"
-#include "check/report_json.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/commands/variants.hpp"
-#include "document/json.hpp"
 #include "package/verify.hpp"
 
 #include <algorithm>
@@ -20,7 +18,7 @@ constexpr std::string_view kDescription =
 whole: the directory name is one that clients load and agrees with metadata.json, '__init__.py' and
 a library are there, and every file has the digest that metadata.json gives it. Writes nothing.
 
-Exit codes: 0 everything passed, 1 a finding or a refused look.
+Exit codes: 0 everything passed, 1 a finding or a refused look, 2 usage, 3 kernel-builder.toml.
 
 Examples:
   kernel-builder check-builds
@@ -28,6 +26,7 @@ Examples:
 
 struct CheckBuildsOptions {
     std::string directory = ".";
+    std::string format = "text";
     bool json = false;
 };
 
@@ -45,7 +44,9 @@ void add_package_findings(const package::Package& package, check::Report& report
     std::ranges::sort(report.findings);
 }
 
-check::Report check_variant(const project::VariantDir& variant, const Services& services) {
+check::Report check_variant(const project::VariantDir& variant,
+                            const std::vector<check::Suppression>& suppressions,
+                            const Services& services) {
     const auto refuse = [&](const Error& error) {
         return check::Report{
             .variant = variant.name,
@@ -56,14 +57,15 @@ check::Report check_variant(const project::VariantDir& variant, const Services& 
         return refuse(package.error());
     }
     auto libraries = build::inspect_libraries(
-        services.fs, variant.path, std::max(1U, std::thread::hardware_concurrency()));
+        services.fs, variant.path, {.threads = std::max(1U, std::thread::hardware_concurrency())});
     if (!libraries) {
         return refuse(libraries.error());
     }
     check::Report report =
         build::run_checks({.variant = variant.name,
                            .libraries = std::move(*libraries),
-                           .promise = build::promise_of(variant.name, &package->metadata)});
+                           .promise = build::promise_of(variant.name, &package->metadata),
+                           .suppressions = suppressions});
     add_package_findings(*package, report);
     return report;
 }
@@ -82,25 +84,29 @@ public:
 
     [[nodiscard]] std::vector<OptionRow> options() override {
         return {{"DIR", "", "kernel, build or variant directory", &options_.directory},
-                {"--json", "", "the report as JSON", &options_.json}};
+                {"--format", "FORMAT", "text, json, sarif or junit", &options_.format},
+                {"--json", "", "the report as JSON, like --format json", &options_.json}};
     }
 
     ExitCode run(const Services& services) override {
+        const auto format =
+            parse_report_format(options_.json ? "json" : options_.format, services.terminal);
+        if (!format) {
+            return ExitCode::usage;
+        }
+        const auto suppressions = find_suppressions(options_.directory, services);
+        if (!suppressions) {
+            return ExitCode::configuration;
+        }
         const auto found = find_variants(options_.directory, services);
         if (!found) {
             return ExitCode::failed;
         }
         std::vector<check::Report> reports;
         for (const project::VariantDir& variant : found->variants) {
-            reports.push_back(check_variant(variant, services));
+            reports.push_back(check_variant(variant, *suppressions, services));
         }
-        if (options_.json) {
-            services.terminal.out(document::write_json(check::to_json(reports)));
-        } else {
-            for (const check::Report& report : reports) {
-                render_report(report, services.terminal);
-            }
-        }
+        render_reports(reports, *format, services.terminal);
         return conclude(reports, services.terminal);
     }
 

@@ -44,7 +44,7 @@ struct World {
 TEST_CASE("check-abi passes a clean variant and fails a dirty one", "[cli][check-abi]") {
     World world;
     CHECK(world.run({"check-abi"}) == ExitCode::ok);
-    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (7 checks on 1 library)\n");
+    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (8 checks on 1 library)\n");
     world.write("torch-stable-abi212-cpu-x86_64-linux",
                 kMetadata,
                 {.needed = {"libgomp.so.1", "libtorch.so"},
@@ -52,8 +52,8 @@ TEST_CASE("check-abi passes a clean variant and fails a dirty one", "[cli][check
     CHECK(world.run({"check-abi"}) == ExitCode::failed);
     CHECK(world.terminal.out_text ==
           std::string{kVariant} +
-              ": passed (7 checks on 1 library)\n"
-              "torch-stable-abi212-cpu-x86_64-linux: FAILED (2 findings; 7 checks on 1 library)\n"
+              ": passed (8 checks on 1 library)\n"
+              "torch-stable-abi212-cpu-x86_64-linux: FAILED (2 findings; 8 checks on 1 library)\n"
               "  _k_cpu_x.abi3.so: needs 'libgomp.so.1', which not every machine has [needed]\n"
               "    next: link it statically, or ship it in the variant and set the runpath to "
               "'$ORIGIN'\n"
@@ -86,6 +86,57 @@ TEST_CASE("check-abi judges one library by what is asked", "[cli][check-abi]") {
         test::build_elf({.needed = {"libc10.so"}, .symbols = {{.name = "_ZN3c106ScalarC1Ed"}}}));
     CHECK(world.run({"check-abi", "a.so"}) == ExitCode::ok);
     CHECK(world.run({"check-abi", "a.so", "--torch-stable-abi", "2.11"}) == ExitCode::failed);
+}
+
+TEST_CASE("check-abi finds paths of the building machine", "[cli][check-abi]") {
+    World world;
+    const auto path = world.dir / "build" / kVariant / "_k_cpu_x.abi3.so";
+    test::write_text(path, test::read_text(path) + "/home/alice/kernel/norm.cpp");
+    CHECK(world.run({"check-abi"}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find("holds '/home/alice/kernel/norm.cpp', in the home of the "
+                                       "user 'alice' [host-paths]") != std::string::npos);
+    CHECK(world.run({"check-abi", "--only", "hygiene"}) == ExitCode::ok);
+    CHECK(world.terminal.out_text.find("1 check on 1 library") != std::string::npos);
+    CHECK(world.run({"check-abi", "--only", "strings"}) == ExitCode::usage);
+}
+
+TEST_CASE("reports for other programs", "[cli][check-abi][check-builds]") {
+    World world;
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    for (const char* command : {"check-abi", "check-builds"}) {
+        CAPTURE(command);
+        CHECK(world.run({command, "--format", "sarif"}) == ExitCode::ok);
+        const auto sarif = document::parse_json(world.terminal.out_text, {});
+        REQUIRE(sarif);
+        CHECK(sarif->text_or("version") == "2.1.0");
+        CHECK(world.run({command, "--format", "junit"}) == ExitCode::ok);
+        CHECK(world.terminal.out_text.starts_with("<?xml"));
+        CHECK(world.run({command, "--format", "yaml"}) == ExitCode::usage);
+    }
+}
+
+TEST_CASE("kernel-builder.toml suppresses findings with a reason", "[cli][check-abi]") {
+    World world;
+    world.write(kVariant, kMetadata, {.needed = {"libgomp.so.1", "libtorch.so"}});
+    REQUIRE(world.run({"check-abi"}) == ExitCode::failed);
+    const std::string head = "schema = \"kernel-builder/project/1\"\n[[suppress]]\n"
+                             "check = \"needed\"\nsubject = \"libgomp.so.1\"\n";
+    test::write_text(world.dir / "kernel-builder.toml", head + "reason = \"r\"\n");
+    CHECK(world.run({"check-abi"}) == ExitCode::failed); // without build.toml nobody's project
+    test::write_text(world.dir / "build.toml", "");
+    CHECK(world.run({"check-abi"}) == ExitCode::ok);
+    CHECK(world.terminal.out_text.find("suppressed (r): needs 'libgomp.so.1'") !=
+          std::string::npos);
+    CHECK(world.run({"check-abi", "build"}) == ExitCode::ok);
+    CHECK(world.run({"check-abi", "build/" + std::string{kVariant} + "/"}) == ExitCode::ok);
+    test::write_text(world.dir / "kernel-builder.toml", head);
+    CHECK(world.run({"check-abi"}) == ExitCode::configuration);
+    CHECK(world.terminal.err_text.find("reason") != std::string::npos);
+    test::write_text(world.dir / "kernel-builder.toml",
+                     "schema = \"kernel-builder/project/1\"\n[[suppress]]\n"
+                     "check = \"everything\"\nreason = \"r\"\n");
+    CHECK(world.run({"check-abi"}) == ExitCode::configuration);
+    CHECK(world.run({"check-builds"}) == ExitCode::configuration);
 }
 
 TEST_CASE("check-abi refuses options that mean nothing", "[cli][check-abi]") {

@@ -286,7 +286,8 @@ private:
         std::map<std::string, upload::CheckState> checked;
         const unsigned threads = sys::read_host_limits(services.fs).cpus;
         for (const package::Package& package : prepared.input.packages) {
-            auto libraries = build::inspect_libraries(services.fs, package.directory, threads);
+            auto libraries =
+                build::inspect_libraries(services.fs, package.directory, {.threads = threads});
             if (!libraries) {
                 render_error(libraries.error(), services.terminal);
                 return ExitCode::failed;
@@ -294,7 +295,10 @@ private:
             checked[package.variant] = state_of(build::run_checks(
                 {.variant = package.variant,
                  .libraries = std::move(*libraries),
-                 .promise = build::promise_of(package.variant, &package.metadata)}));
+                 .promise = build::promise_of(package.variant, &package.metadata),
+                 .suppressions = prepared.project
+                                     ? build::suppressions_of(prepared.project->settings)
+                                     : std::vector<check::Suppression>{}}));
         }
         Diagnostics diagnostics;
         upload::preflight({.packages = prepared.input.packages,

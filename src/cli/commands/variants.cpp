@@ -2,11 +2,17 @@
 #include "cli/commands/variants.hpp"
 
 #include "base/text.hpp"
+#include "build/inspect.hpp"
+#include "check/report_formats.hpp"
+#include "check/report_json.hpp"
 #include "cli/render.hpp"
+#include "document/json.hpp"
+#include "project/project.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace kb::cli {
@@ -15,12 +21,21 @@ namespace {
 
 /// Findings of one check of one library that are shown; the rest is counted.
 constexpr std::size_t kShown = 20;
+constexpr std::uint64_t kMaxSettings = 1UL << 20U;
 
 std::string place_of(std::string_view library) {
     return library.empty() ? std::string{} : fmt::format("{}: ", escape_control(library));
 }
 
 void render_finding(const check::Finding& finding, bool with_next, std::string& out) {
+    if (!finding.counts()) {
+        out += fmt::format("  {}suppressed ({}): {} [{}]\n",
+                           place_of(finding.library),
+                           escape_control(finding.suppressed),
+                           finding.message,
+                           finding.check);
+        return;
+    }
     out += fmt::format("  {}{} [{}]\n", place_of(finding.library), finding.message, finding.check);
     if (with_next && !finding.next_step.empty()) {
         out += fmt::format("    next: {}\n", finding.next_step);
@@ -72,14 +87,107 @@ std::string summary(const check::Report& report) {
     if (report.passed()) {
         return report.verdicts.empty() ? "passed (nothing to check)" : "passed (" + looked + ")";
     }
-    std::string out = "FAILED (" + counted(report.findings.size(), "finding");
+    const auto open = std::ranges::count_if(report.findings, &check::Finding::counts);
+    std::string out = "FAILED (" + counted(static_cast<std::size_t>(open), "finding");
     if (const std::size_t refused = count(report, check::Outcome::not_checked); refused > 0) {
         out += fmt::format(", {} not checked", refused);
     }
     return out + "; " + looked + ")";
 }
 
+/// The directory of the project, at most two levels up: build/ and build/<variant>.
+std::optional<sys::Path> project_around(sys::Path directory, const Services& services) {
+    for (int level = 0; level < 3 && !directory.empty(); ++level) {
+        if (sys::exists(services.fs, directory / "build.toml")) {
+            return directory;
+        }
+        directory = directory.parent_path();
+    }
+    return std::nullopt;
+}
+
+bool know_checks(const std::vector<check::Suppression>& suppressions, Terminal& terminal) {
+    std::vector<std::string_view> known;
+    for (const check::Check& check : check::all_checks()) {
+        known.push_back(check.id);
+    }
+    for (const check::Suppression& suppression : suppressions) {
+        if (std::ranges::find(known, std::string_view{suppression.check}) == known.end()) {
+            terminal.err(fmt::format("error: {} suppresses '{}', which is no check of libraries\n"
+                                     "note: the checks are {}\n",
+                                     config::kProjectSettingsFile,
+                                     escape_control(suppression.check),
+                                     fmt::join(known, ", ")));
+            return false;
+        }
+    }
+    return true;
+}
+
 } // namespace
+
+std::optional<std::vector<check::Suppression>> find_suppressions(const std::string& argument,
+                                                                 const Services& services) {
+    sys::Path start = resolve_directory(argument, services);
+    if (!start.has_filename()) {
+        start = start.parent_path();
+    }
+    const auto root = project_around(std::move(start), services);
+    if (!root) {
+        return std::vector<check::Suppression>{};
+    }
+    const sys::Path path = *root / config::kProjectSettingsFile;
+    Result<std::string> text = services.fs.read_file(path, kMaxSettings);
+    if (!text && text.error().code == ErrorCode::not_found) {
+        return std::vector<check::Suppression>{};
+    }
+    if (!text) {
+        render_error(text.error(), services.terminal);
+        return std::nullopt;
+    }
+    Diagnostics diagnostics;
+    const project::ProjectText source{.settings_name = path.string(), .settings_text = *text};
+    const auto settings = project::judge_settings(source, diagnostics);
+    render_diagnostics(diagnostics, {{path.string(), *text}}, services.terminal);
+    if (!settings) {
+        return std::nullopt;
+    }
+    std::vector<check::Suppression> out = build::suppressions_of(*settings);
+    return know_checks(out, services.terminal) ? std::optional{std::move(out)} : std::nullopt;
+}
+
+std::optional<ReportFormat> parse_report_format(const std::string& word, Terminal& terminal) {
+    constexpr std::array<std::string_view, 4> kWords{"text", "json", "sarif", "junit"};
+    const auto found = std::ranges::find(kWords, std::string_view{word});
+    if (found == kWords.end()) {
+        terminal.err(fmt::format("error: '{}' is no format of a report\nnote: the formats are {}\n",
+                                 escape_control(word),
+                                 fmt::join(kWords, ", ")));
+        return std::nullopt;
+    }
+    return static_cast<ReportFormat>(found - kWords.begin());
+}
+
+void render_reports(std::span<const check::Report> reports,
+                    ReportFormat format,
+                    Terminal& terminal) {
+    switch (format) {
+    case ReportFormat::text:
+        for (const check::Report& report : reports) {
+            render_report(report, terminal);
+        }
+        return;
+    case ReportFormat::json:
+        terminal.out(document::write_json(check::to_json(reports)));
+        return;
+    case ReportFormat::sarif:
+        terminal.out(document::write_json(check::to_sarif(reports, KB_VERSION)));
+        return;
+    case ReportFormat::junit:
+        terminal.out(check::to_junit(reports));
+        return;
+    }
+}
 
 sys::Path resolve_directory(const std::string& argument, const Services& services) {
     const sys::Path joined = services.current_directory / argument;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "check/check.hpp"
 #include "check/report.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/services.hpp"
 #include "project/variant_dirs.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// What the commands share that look at finished variants.
 namespace kb::cli {
@@ -21,6 +24,22 @@ namespace kb::cli {
 /// that were passed over are named on stderr.
 [[nodiscard]] std::optional<project::Discovery> find_variants(const std::string& argument,
                                                               const Services& services);
+
+/// Suppressions of the project that `argument` is, or that holds it as its build/ or as a variant.
+/// None without a project; nothing after an error, which is printed.
+[[nodiscard]] std::optional<std::vector<check::Suppression>>
+find_suppressions(const std::string& argument, const Services& services);
+
+/// How reports are printed.
+enum class ReportFormat : std::uint8_t { text, json, sarif, junit };
+
+/// "text", "json", "sarif", "junit"; for another word nothing, and the error is printed.
+[[nodiscard]] std::optional<ReportFormat> parse_report_format(const std::string& word,
+                                                              Terminal& terminal);
+/// Prints the reports whole, on stdout.
+void render_reports(std::span<const check::Report> reports,
+                    ReportFormat format,
+                    Terminal& terminal);
 
 /// A verdict line for the variant, then a line for each finding and each refused look.
 void render_report(const check::Report& report, Terminal& terminal);
