@@ -2,6 +2,8 @@
 #include "build/inspect.hpp"
 
 #include "base/text.hpp"
+#include "binfmt/elf.hpp"
+#include "binfmt/op_schemas.hpp"
 #include "check/cxx_names.hpp"
 #include "check/host_paths.hpp"
 #include "sys/random_access_file.hpp"
@@ -133,6 +135,24 @@ Result<binfmt::SharedObject> inspect_file(const sys::Path& path, const InspectOp
         object.remove_gap(binfmt::Fact::path_texts);
     }
     return object;
+}
+
+Result<AbiFacts> read_abi(const sys::Path& path) {
+    KB_TRY(sys::RandomAccessFile file, sys::RandomAccessFile::open(path));
+    const FileSource source{std::move(file)};
+    AbiFacts out;
+    KB_TRY(out.object, binfmt::read_shared_object(source));
+    if (const auto gap = out.object.gap(binfmt::Fact::symbols)) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message = fmt::format("'{}': {}", path.string(), *gap)};
+    }
+    KB_TRY(out.schemas, binfmt::find_op_schemas(source));
+    const auto sections = binfmt::read_elf_sections(source);
+    for (const binfmt::ElfSection& section :
+         sections ? *sections : std::vector<binfmt::ElfSection>{}) {
+        out.sections[section.name] += section.range.size;
+    }
+    return out;
 }
 
 Result<std::vector<check::Library>>

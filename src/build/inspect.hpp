@@ -3,12 +3,16 @@
 
 #include "base/result.hpp"
 #include "binfmt/shared_object.hpp"
+#include "check/abi_diff.hpp"
 #include "check/check.hpp"
 #include "config/project_settings.hpp"
 #include "package/metadata.hpp"
 #include "sys/file_system.hpp"
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +31,22 @@ struct InspectOptions {
 /// with it, memory does not grow with the file either.
 [[nodiscard]] Result<binfmt::SharedObject> inspect_file(const sys::Path& path,
                                                         const InspectOptions& options);
+
+/// A library as a diff wants it.
+struct AbiFacts {
+    binfmt::SharedObject object{};
+    std::map<std::string, std::uint64_t> sections{};
+    std::vector<std::string> schemas{};
+
+    /// Points into this.
+    [[nodiscard]] check::AbiSide side() const {
+        return {.object = &object, .sections = sections, .schemas = schemas};
+    }
+};
+
+/// Symbols, sections and schemas of one file. `unsupported` when its symbols cannot be read;
+/// sections are empty for other files than ELF.
+[[nodiscard]] Result<AbiFacts> read_abi(const sys::Path& path);
 
 /// Every library below `directory` (.so, .so.N, .pyd, .dylib, .dll; links to files count), sorted
 /// by path, read on up to `threads` threads. A file that cannot be read is a Library with its

@@ -101,7 +101,8 @@ void check_blacklist(const ManylinuxPolicy& policy,
         }
         for (const binfmt::Symbol& symbol : object.imports) {
             const bool from_here = symbol.library.empty() || symbol.library == library;
-            if (from_here && symbols.contains(symbol.name)) {
+            const bool optional = symbol.binding == binfmt::Binding::weak; // loads without it
+            if (from_here && !optional && symbols.contains(symbol.name)) {
                 out.push_back({.subject = std::string{symbol.name},
                                .policy = std::string{policy.name},
                                .found = std::string{library},

@@ -61,8 +61,11 @@ CLI::App* group_of(CLI::App& app, std::string_view group) {
     }
     CLI::App* made = app.add_subcommand(std::string{group});
     made->require_subcommand(1);
-    made->description(group == "registry" ? "The hub-style registry: serve it and look after it"
-                                          : "");
+    if (group == "registry") {
+        made->description("The hub-style registry: serve it and look after it");
+    } else if (group == "abi") {
+        made->description("What libraries promise to those that load them");
+    }
     return made;
 }
 

@@ -31,7 +31,7 @@ for name in names:
         print(f"{name}: no page")
         continue
     text = page.read_text()
-    subcommands = re.findall(r"^  ([a-z][a-z-]+)  ", ask(name), re.M) if name in ("registry", "store") else []
+    subcommands = re.findall(r"^  ([a-z][a-z-]+)  ", ask(name), re.M) if name in ("registry", "store", "abi") else []
     for words in [(name, s) for s in subcommands] or [(name,)]:
         for found in sorted(set(option.findall(ask(*words))) - shared):
             if found not in text:

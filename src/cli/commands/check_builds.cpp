@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backend/variant.hpp"
 #include "base/text.hpp"
+#include "build/import_check.hpp"
 #include "build/inspect.hpp"
 #include "check/check.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/commands/variants.hpp"
 #include "package/verify.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
@@ -16,7 +20,9 @@ namespace {
 constexpr std::string_view kDescription =
     R"(Everything that check-abi proves with its defaults, and that each finished variant in DIR is
 whole: the directory name is one that clients load and agrees with metadata.json, '__init__.py' and
-a library are there, and every file has the digest that metadata.json gives it. Writes nothing.
+a library are there, and every file has the digest that metadata.json gives it. With --python each
+variant is also imported, in a fresh child that sees no user packages; a variant that this torch is
+not for says 'not checked'. Writes nothing.
 
 Exit codes: 0 everything passed, 1 a finding or a refused look, 2 usage, 3 kernel-builder.toml.
 
@@ -26,6 +32,8 @@ Examples:
 
 struct CheckBuildsOptions {
     std::string directory = ".";
+    std::optional<std::string> python{};
+    std::vector<std::string> allow_unchecked{};
     std::string format = "text";
     bool json = false;
 };
@@ -70,6 +78,52 @@ check::Report check_variant(const project::VariantDir& variant,
     return report;
 }
 
+/// The verdict "import": what a fresh Python says.
+void add_import(const project::VariantDir& variant,
+                const std::string& python,
+                check::Report& report,
+                const Services& services) {
+    check::Verdict verdict{.check = "import", .outcome = check::Outcome::passed};
+    const auto name = backend::VariantName::parse(variant.name);
+    const auto metadata = project::read_metadata(services.fs, variant);
+    const auto facts = metadata ? build::import_variant(services.processes,
+                                                        {.python = python,
+                                                         .directory = variant.path,
+                                                         .id = metadata->id,
+                                                         .environment = services.environment})
+                                : Result<build::ImportFacts>{metadata.error()};
+    if (!facts) {
+        verdict.outcome = check::Outcome::not_checked;
+        verdict.reason = escape_control(facts.error().to_text());
+    } else if (const std::string gap =
+                   name ? build::import_gap(name->variant(), *facts) : std::string{};
+               !gap.empty()) {
+        verdict.outcome = check::Outcome::not_checked;
+        verdict.reason = gap;
+    } else if (!facts->error.empty()) {
+        verdict.outcome = check::Outcome::failed;
+        report.findings.push_back({.check = "import",
+                                   .subject = variant.name,
+                                   .policy = "importing it works",
+                                   .found = facts->error,
+                                   .message = fmt::format("importing it fails: {}", facts->error),
+                                   .next_step = fmt::format("kernel-builder doctor {} --python {}",
+                                                            escape_control(variant.path.string()),
+                                                            escape_control(python))});
+        std::ranges::sort(report.findings);
+    }
+    report.verdicts.push_back(std::move(verdict));
+    std::ranges::sort(report.verdicts);
+}
+
+void allow(const std::vector<std::string>& ids, check::Report& report) {
+    for (check::Verdict& verdict : report.verdicts) {
+        const bool named = std::ranges::find(ids, verdict.check) != ids.end();
+        verdict.allowed =
+            verdict.allowed || (named && verdict.outcome == check::Outcome::not_checked);
+    }
+}
+
 class CheckBuilds final : public Command {
 public:
     [[nodiscard]] std::string_view name() const override { return "check-builds"; }
@@ -84,6 +138,11 @@ public:
 
     [[nodiscard]] std::vector<OptionRow> options() override {
         return {{"DIR", "", "kernel, build or variant directory", &options_.directory},
+                {"--python", "PROGRAM", "also import each variant with it", &options_.python},
+                {"--allow-unchecked",
+                 "ID",
+                 "a check that may say 'not checked'",
+                 &options_.allow_unchecked},
                 {"--format", "FORMAT", "text, json, sarif or junit", &options_.format},
                 {"--json", "", "the report as JSON, like --format json", &options_.json}};
     }
@@ -104,7 +163,12 @@ public:
         }
         std::vector<check::Report> reports;
         for (const project::VariantDir& variant : found->variants) {
-            reports.push_back(check_variant(variant, *suppressions, services));
+            check::Report report = check_variant(variant, *suppressions, services);
+            if (options_.python) {
+                add_import(variant, *options_.python, report, services);
+            }
+            allow(options_.allow_unchecked, report);
+            reports.push_back(std::move(report));
         }
         render_reports(reports, *format, services.terminal);
         return conclude(reports, services.terminal);

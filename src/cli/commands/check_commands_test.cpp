@@ -139,6 +139,82 @@ TEST_CASE("kernel-builder.toml suppresses findings with a reason", "[cli][check-
     CHECK(world.run({"check-builds"}) == ExitCode::configuration);
 }
 
+constexpr const char* kFakePython = R"sh(#!/bin/sh
+cat <<'END'
+noise of the kernel
+{"torch": "2.11.0+cpu", "cuda": null, "ops": [
+  {"name": "_k_cpu_x::f", "schema": "f() -> ()", "keys": ["CPU"], "fake": false}]}
+END
+)sh";
+
+TEST_CASE("check-ops judges what an import registers", "[cli][check-ops]") {
+    World world;
+    std::string python = kFakePython;
+    // The answer is one line.
+    const std::size_t at = python.find("[\n");
+    python.erase(at + 1, 1);
+    test::write_text(world.dir / "python", python);
+    REQUIRE(sys::real_file_system().set_mode(world.dir / "python", 0755));
+    const std::string program = (world.dir / "python").string();
+    CHECK(world.run({"check-ops", "--python", program}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find("'_k_cpu_x::f' has no fake implementation") !=
+          std::string::npos);
+    CHECK(world.run({"check-ops", "--python", program, "--allow-missing", "op-fake"}) ==
+          ExitCode::ok);
+    CHECK(world.run({"check-ops", "--python", program, "--allow-missing", "op"}) ==
+          ExitCode::usage);
+    CHECK(world.run({"check-ops", "--python", (world.dir / "none").string()}) == ExitCode::failed);
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    CHECK(world.run({"check-builds", "--python", program}) == ExitCode::ok);
+    world.write("torch-stable-abi212-cpu-x86_64-linux", kMetadata, {});
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    CHECK(world.run({"check-builds", "--python", program}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find("not checked: it is for torch 2.12 and newer, this is 2.11 "
+                                       "[import]") != std::string::npos);
+    CHECK(world.run({"check-builds", "--python", program, "--allow-unchecked", "import"}) ==
+          ExitCode::ok);
+}
+
+TEST_CASE("abi diff tells what is gone", "[cli][abi]") {
+    World world;
+    test::write_text(world.dir / "a.so",
+                     test::build_elf({.symbols = {{.name = "f", .defined = true},
+                                                  {.name = "g", .defined = true}}}));
+    test::write_text(
+        world.dir / "b.so",
+        test::build_elf({.needed = {"libx.so"}, .symbols = {{.name = "f", .defined = true}}}));
+    CHECK(world.run({"abi", "diff", "a.so", "a.so"}) == ExitCode::ok);
+    CHECK(world.terminal.out_text == "no difference\n");
+    CHECK(world.run({"abi", "diff", "a.so", "b.so"}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.starts_with("- export g\n+ needed library libx.so\n"));
+    CHECK(world.run({"abi", "diff", "a.so", "b.so", "--json"}) == ExitCode::failed);
+    const auto json = document::parse_json(world.terminal.out_text, {});
+    REQUIRE(json);
+    CHECK(*json->find("breaks") == document::Node{true});
+    CHECK(world.run({"abi", "diff", "a.so", "none.so"}) == ExitCode::usage);
+}
+
+TEST_CASE("doctor says why a variant does not load here", "[cli][doctor]") {
+    World world;
+    test::write_text(world.dir / "python",
+                     "#!/bin/sh\necho '{\"python\": \"3.11.2\", \"torch\": \"2.10.0\"}'\n");
+    REQUIRE(sys::real_file_system().set_mode(world.dir / "python", 0755));
+    const std::string program = (world.dir / "python").string();
+    CHECK(world.run({"doctor", "build", "--python", program}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find("it needs torch 2.11 or newer, this is 2.10.0 [torch]") !=
+          std::string::npos);
+    CHECK(world.terminal.out_text.find("it needs 'libtorch_cpu.so', which is not on this machine "
+                                       "[library]") != std::string::npos);
+    test::write_text(world.dir / "plain.so", test::build_elf({.needed = {"libc.so.6"}}));
+    CHECK(world.run({"doctor", "plain.so", "--python", program}) == ExitCode::ok);
+    CHECK(world.run({"doctor", "plain.so", "--python", program, "--json"}) == ExitCode::ok);
+    const auto json = document::parse_json(world.terminal.out_text, {});
+    REQUIRE(json);
+    CHECK(json->text_or("schema") == "kernel-builder/diagnosis/1");
+    CHECK(json->find("host")->text_or("python") == "3.11.2");
+    CHECK(world.run({"doctor", "nowhere"}) == ExitCode::usage);
+}
+
 TEST_CASE("check-abi refuses options that mean nothing", "[cli][check-abi]") {
     World world;
     CHECK(world.run({"check-abi", "--manylinux", "manylinux2_28"}) == ExitCode::usage);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
+#include "cli/commands/diagnose.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_store.hpp"
 #include "cli/render.hpp"
@@ -24,10 +25,17 @@ sandbox levels, limits, the toolchain store, and for each row of the support mat
 toolchain is in the store, can be fetched, or cannot be had. Opens no connection and changes
 nothing.
 
-Exit codes: 0 this machine can build, 4 something that every build needs is missing.
+With WHAT (a library, a variant or a directory of variants) it says instead why that does not load
+here: one sentence for each cause (platform, Python, torch, CUDA, driver, device, libraries and
+their versions, symbols), and the next step. Python and torch are asked in a child: --python names
+them.
+
+Exit codes: 0 this machine can build (with WHAT: it should load), 1 WHAT does not load, 2 usage,
+4 something that every build needs is missing.
 
 Examples:
   kernel-builder doctor
+  kernel-builder doctor build --python ~/venv/bin/python
   kernel-builder doctor --json)";
 
 enum class State : std::uint8_t { ok, note, missing };
@@ -215,11 +223,16 @@ public:
     [[nodiscard]] Tier tier() const override { return Tier::machine; }
 
     [[nodiscard]] std::vector<OptionRow> options() override {
-        return {{"--store", "DIR", "toolchain store", &flags_.store},
+        return {{"WHAT", "", "a library, a variant or a directory of variants", &what_},
+                {"--python", "PROGRAM", "Python that is to load WHAT", &python_},
+                {"--store", "DIR", "toolchain store", &flags_.store},
                 {"--json", "", "the result as JSON", &json_}};
     }
 
     ExitCode run(const Services& services) override {
+        if (what_) {
+            return diagnose({.what = *what_, .python = python_, .json = json_}, services);
+        }
         const auto settings = settings_for(flags_, services);
         if (!settings) {
             return ExitCode::usage;
@@ -261,6 +274,8 @@ private:
     }
 
     SettingFlags flags_{};
+    std::optional<std::string> what_{};
+    std::string python_ = "python3";
     bool json_ = false;
 };
 

@@ -13,6 +13,8 @@ std::vector<std::unique_ptr<Command>> make_commands() {
     commands.push_back(make_build());
     commands.push_back(make_check_abi());
     commands.push_back(make_check_builds());
+    commands.push_back(make_check_ops());
+    commands.push_back(make_abi_diff());
     commands.push_back(make_hash());
     commands.push_back(make_sign());
     commands.push_back(make_verify());

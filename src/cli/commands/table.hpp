@@ -9,10 +9,12 @@
 ///     std::unique_ptr<Command> make_check_config();
 namespace kb::cli {
 
+std::unique_ptr<Command> make_abi_diff();
 std::unique_ptr<Command> make_build();
 std::unique_ptr<Command> make_check_abi();
 std::unique_ptr<Command> make_check_builds();
 std::unique_ptr<Command> make_check_config();
+std::unique_ptr<Command> make_check_ops();
 std::unique_ptr<Command> make_update_build();
 std::unique_ptr<Command> make_confine();
 std::unique_ptr<Command> make_explain();
