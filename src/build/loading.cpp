@@ -159,7 +159,7 @@ std::optional<Arch> parse_arch(std::string_view text) {
         text.remove_suffix(1);
     }
     const auto version = Version::parse(text);
-    if (!version || version->components().size() != 2) {
+    if (!version || version->size() != 2) {
         return std::nullopt;
     }
     out.major = static_cast<unsigned>(version->major());
