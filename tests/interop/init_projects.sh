@@ -18,3 +18,9 @@ for framework in torch torch-noarch tvm-ffi; do
 done
 check_exit 0 "[0-9]+ passed" "a variant can be named" own_tests torch --variant "$(ls torch/build)"
 check_exit 2 "'torch-rocm' is not built; run: kernel-builder build --variant torch-rocm" "one that is not there is named with the next step" own_tests torch --variant torch-rocm
+# The same project with pip and CMake, as in an IDE: torch says in the shell that it has no CUDA, so the CPU is chosen.
+check "create-pyproject" sh -c 'cd torch && "$0" create-pyproject' "$kb"
+with_pip() { PATH="$venv/bin:$PATH" "$kb" testshell --as cpu -- python -m pip install -q --no-build-isolation --no-deps --target "$scratch/site" "$scratch/torch"; }
+check "pip builds and installs it" with_pip
+installed_tests() { PYTHONPATH=$scratch/site PATH="$venv/bin:$PATH" "$kb" testshell --as cpu -- python -m pytest -q -p no:cacheprovider torch/tests; }
+check_exit 0 "[0-9]+ passed" "its own tests pass with what pip installed" installed_tests
