@@ -21,6 +21,12 @@ std::optional<store::Store> open_store(const Settings& settings, const Services&
     return *std::move(store);
 }
 
+toolchain::FetchOptions fetch_options(const Settings& settings) {
+    return {.network = settings.offline ? toolchain::Network::offline : toolchain::Network::allowed,
+            .sources = settings.sources,
+            .extra_indexes = settings.extra_indexes};
+}
+
 toolchain::Machine machine_of(const Services& services) {
     return {.fs = services.fs,
             .processes = services.processes,

@@ -17,6 +17,9 @@ std::optional<Settings> settings_for(const SettingFlags& flags, const Services& 
 /// with ExitCode::toolchain.
 std::optional<store::Store> open_store(const Settings& settings, const Services& services);
 
+/// How these settings let files be fetched; nothing is told on the way yet.
+[[nodiscard]] toolchain::FetchOptions fetch_options(const Settings& settings);
+
 [[nodiscard]] toolchain::Machine machine_of(const Services& services);
 
 } // namespace kb::cli

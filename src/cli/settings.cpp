@@ -27,6 +27,34 @@ std::optional<sys::Path> config_file(const sys::EnvironmentMap& environment) {
     return std::nullopt;
 }
 
+/// [sources]: "archive", "git/NVIDIA/cutlass", "conda" = address or path.
+void read_sources(Settings& settings, document::Reader& reader, Diagnostics& diagnostics) {
+    constexpr std::array<std::string_view, 3> kProviders{"archive", "conda", "git"};
+    const document::Node* table = reader.table("sources");
+    if (table == nullptr) {
+        return;
+    }
+    for (const document::Entry& entry : table->entries()) {
+        const std::string provider = entry.key.substr(0, entry.key.find('/'));
+        if (std::ranges::find(kProviders, provider) == kProviders.end()) {
+            diagnostics.error("unknown-source",
+                              entry.value.key_span,
+                              fmt::format("'{}' is no source, expected archive, conda or git, or "
+                                          "one of their requirements (\"git/NVIDIA/cutlass\")",
+                                          escape_control(entry.key)),
+                              suggestion_note(provider, kProviders));
+        } else if (!entry.value.is_string() || entry.value.as_string().empty()) {
+            diagnostics.error("bad-source",
+                              entry.value.span,
+                              fmt::format("the source '{}' is {}, expected an address or a path",
+                                          escape_control(entry.key),
+                                          entry.value.kind_text()));
+        } else {
+            settings.sources.emplace(entry.key, entry.value.as_string());
+        }
+    }
+}
+
 void read_file(Settings& settings, const Services& services, Diagnostics& diagnostics) {
     const auto path = config_file(services.environment);
     if (!path) {
@@ -74,7 +102,9 @@ void read_file(Settings& settings, const Services& services, Diagnostics& diagno
             settings.extra_indexes.push_back(index.value);
         }
     }
-    reader.finish({"store", "jobs", "memory", "sandbox", "executor", "endpoint", "extra-indexes"});
+    read_sources(settings, reader, diagnostics);
+    reader.finish(
+        {"store", "jobs", "memory", "sandbox", "executor", "endpoint", "extra-indexes", "sources"});
 }
 
 void apply_environment(Settings& settings,

@@ -6,6 +6,7 @@
 #include "cli/services.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct Settings {
     std::string executor = "local";
     std::optional<std::string> endpoint{};    ///< registry, without a token
     std::vector<std::string> extra_indexes{}; ///< more package indexes for torch flavours
+    /// Where archives, git repositories and conda channels are read ([sources]).
+    std::map<std::string, std::string> sources{};
     bool offline = false;
 };
 

@@ -294,7 +294,11 @@ std::string component(const config::Section& section) {
 
 /// GIT <repository> <tag> of a dependency that is fetched from its repository.
 std::string fetch_arguments(const plan::DependencyRow& row) {
-    for (const plan::Requirement& requirement : row.requirements) {
+    std::vector<plan::Requirement> sources = row.requirements;
+    if (row.upstream) {
+        sources.push_back(*row.upstream);
+    }
+    for (const plan::Requirement& requirement : sources) {
         if (requirement.provider == "git") {
             return fmt::format("\n  REPOSITORY {} TAG {}", requirement.name, requirement.version);
         }

@@ -407,8 +407,8 @@ TEST_CASE("the CMake project and build.ninja tell the compilers the same", "[gen
         text += file.path.text() == "CMakeLists.txt" ? file.content : "";
     }
     const CmakeModel model{text};
-    // 4 torch versions on the CPU, and with 7 toolkits each or once for the stable ABI.
-    CHECK(plan->variants.size() == 4U + (stable.empty() ? 4U * 7U : 7U));
+    // 9 torch versions on the CPU, and with 8 toolkits each or once for the stable ABI.
+    CHECK(plan->variants.size() == 9U + (stable.empty() ? 9U * 8U : 8U));
     for (const plan::PlannedVariant& variant : plan->variants) {
         const backend::Variant& what = variant.name.variant();
         auto expected = model.facts(std::string{backend::to_text(what.backend)},

@@ -58,7 +58,12 @@ Words cuda_command(const CompileRequest& request) {
     Words command;
     command.reserve(kUsualBytes, kUsualWords);
     command.add(backend::cuda_mount(request.toolkit.version), "/bin/nvcc");
-    command.add("-ccbin=", kCxx);
+    if (const auto& own = request.toolkit.host_compiler) {
+        const std::string name = fmt::format("{}-{}", kCxx, own->to_text());
+        command.add("-ccbin=", name);
+    } else {
+        command.add("-ccbin=", kCxx);
+    }
     add_standard(command, request.cxx_standard);
     command.add("-O3");
     command.add("-DNDEBUG");

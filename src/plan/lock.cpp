@@ -168,8 +168,9 @@ bool satisfies(const LockEntry& entry, const backend::Requirement& requirement) 
     if (entry.id == requirement.id()) {
         return true;
     }
-    return requirement.provider == "deb" && requirement.slice.empty() &&
-           entry.id.starts_with("deb/") && entry.slice &&
+    const bool has_sets = requirement.provider == "deb" || requirement.provider == "conda";
+    return has_sets && requirement.slice.empty() && entry.slice &&
+           entry.id.starts_with(requirement.provider + "/") &&
            entry.slice->name == fmt::format("{}-{}", requirement.name, requirement.version);
 }
 

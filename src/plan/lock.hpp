@@ -57,8 +57,8 @@ struct Lock {
 /// Of the canonical text: the name by which records and metadata call a lock.
 [[nodiscard]] digest::Digest digest_of(const Lock& lock);
 
-/// An entry satisfies the requirement of its own id; a requirement "deb/NAME@VERSION" is a set and
-/// is satisfied by all deb entries of the slice "NAME-VERSION".
+/// An entry satisfies the requirement of its own id; a requirement "deb/NAME@VERSION" (or "conda/")
+/// is a set and is satisfied by all entries of that provider with the slice "NAME-VERSION".
 [[nodiscard]] bool satisfies(const LockEntry& entry, const backend::Requirement& requirement);
 /// Entries for one platform (its own and "any"), in the lock's order; empty: it must be locked
 /// first.

@@ -386,8 +386,20 @@ TEST_CASE("native dependencies bring their folders and needs", "[plan]") {
     const Plan plan = here.plan();
     const Tu& tu = tu_of(plan, "norm_cuda/norm.cu");
     CHECK(has(tu.command, "/toolchain/cutlass-3.6/include"));
-    CHECK(has(tu.requirements, "git/NVIDIA/cutlass@v3.6.0"));
+    CHECK(has(tu.requirements, "wheel/nvidia-cutlass@3.6.0.0#include"));
     CHECK_FALSE(has(tu.command, "/toolchain/torch-2.11/include"));
+}
+
+TEST_CASE("a toolkit that brings its own host compiler is given it", "[plan]") {
+    auto here = world(test::kAotToml);
+    here.selection.cuda = VersionSet::parse("11.8").value();
+    here.selection.torch = VersionSet::parse("2.7").value();
+    const Plan plan = here.plan();
+    const Tu& tu = tu_of(plan, "norm_cuda/norm.cu");
+    CHECK(has(tu.command, "/toolchain/cuda-11.8/bin/nvcc"));
+    CHECK(has(tu.command, "-ccbin=/usr/bin/g++-11"));
+    CHECK(has(tu.command, "-std=c++17"));
+    CHECK(has(tu.requirements, "deb/host-gcc@11"));
 }
 
 TEST_CASE("a noarch variant is planned without anything to compile", "[plan]") {

@@ -190,7 +190,7 @@ std::optional<Refusal> refused_by_toolchain(const Kernel& kernel, const Candidat
     if (framework != nullptr && !framework->unavailable.empty()) {
         return Refusal{"no-headers", framework->unavailable};
     }
-    const Version& compiler = candidate.host->compiler;
+    const Version compiler = toolkit.host_compiler.value_or(candidate.host->compiler);
     if ((toolkit.host_compiler_min && compiler < *toolkit.host_compiler_min) ||
         (toolkit.host_compiler_max && compiler > *toolkit.host_compiler_max)) {
         return Refusal{"host-compiler",

@@ -201,6 +201,20 @@ TEST_CASE("a toolkit that refuses the host compiler gives no variant", "[plan][s
     CHECK(rule_of(choice, "torch213-cxx11-cu130-x86_64-linux") == "host-compiler");
 }
 
+TEST_CASE("a toolkit that brings a host compiler is judged by that", "[plan][selection]") {
+    const Selection selection{.torch = versions("2.7"), .cuda = versions("11.8")};
+    CHECK(names(choose(test::kAotToml, selection)) == Names{"torch27-cxx11-cu118-x86_64-linux"});
+    SupportMatrix matrix = default_support_matrix();
+    for (ToolkitRow& row : matrix.toolkits) {
+        if (row.archs.name == "CUDA 11.8") {
+            row.host_compiler.reset(); // g++ 12 is too new for it
+        }
+    }
+    const VariantChoice choice = select(test::config_of(test::kAotToml), matrix, selection);
+    CHECK(names(choice).empty());
+    CHECK(rule_of(choice, "torch27-cxx11-cu118-x86_64-linux") == "host-compiler");
+}
+
 TEST_CASE("a version that no name can hold is refused by that", "[plan][selection]") {
     SupportMatrix matrix = default_support_matrix();
     matrix.toolkits.push_back({.backend = BackendId::cuda,
@@ -251,7 +265,9 @@ TEST_CASE("a row outside the bundle is built when it is asked for exactly", "[pl
     CHECK(chosen({.torch = versions(">=2.12"), .backends = {BackendId::cpu}}).size() == 2);
     Selection all;
     all.bundle_only = false;
-    CHECK(chosen(all).size() == 11);
+    CHECK(chosen(all).size() == 25);
+    CHECK(chosen({.torch = versions("2.9")}) ==
+          Names{"torch29-cxx11-cpu-x86_64-linux", "torch29-cxx11-cu130-x86_64-linux"});
 }
 
 TEST_CASE("a section below its cuda-minver is skipped and says so", "[plan][selection]") {

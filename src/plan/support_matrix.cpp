@@ -99,6 +99,7 @@ ToolkitRow read_toolkit(Reader& reader) {
                    .cxx_standard = standard_member(reader),
                    .host_compiler_min = optional_version(reader, "host-compiler-min"),
                    .host_compiler_max = optional_version(reader, "host-compiler-max"),
+                   .host_compiler = optional_version(reader, "host-compiler"),
                    .requirements = requirements_member(reader),
                    .unavailable = text_member(reader, "unavailable")};
     reader.require({"backend", "name", "cxx-standard", "requirements"});
@@ -110,6 +111,7 @@ ToolkitRow read_toolkit(Reader& reader) {
                    "cxx-standard",
                    "host-compiler-min",
                    "host-compiler-max",
+                   "host-compiler",
                    "requirements",
                    "unavailable"});
     for (const auto* list : {&row.archs.builds, &row.archs.compiles}) {
@@ -135,6 +137,19 @@ HostRow read_host(Reader& reader) {
     return row;
 }
 
+std::optional<Requirement> upstream_member(Reader& reader) {
+    const auto text = reader.string("upstream");
+    if (!text) {
+        return std::nullopt;
+    }
+    auto requirement = Requirement::parse(text->value);
+    if (!requirement) {
+        reader.diagnostics().error("bad-requirement", text->span, requirement.error().message);
+        return std::nullopt;
+    }
+    return std::move(requirement).value();
+}
+
 DependencyRow read_dependency(Reader& reader) {
     DependencyRow row{.name = text_member(reader, "name"),
                       .backend = backend_member(reader),
@@ -142,10 +157,17 @@ DependencyRow read_dependency(Reader& reader) {
                       .include = texts(reader, "include"),
                       .definitions = texts(reader, "definitions"),
                       .requirements = requirements_member(reader),
+                      .upstream = upstream_member(reader),
                       .unavailable = text_member(reader, "unavailable")};
     reader.require({"name", "backend", "mount", "include", "requirements"});
-    reader.finish(
-        {"name", "backend", "mount", "include", "definitions", "requirements", "unavailable"});
+    reader.finish({"name",
+                   "backend",
+                   "mount",
+                   "include",
+                   "definitions",
+                   "requirements",
+                   "upstream",
+                   "unavailable"});
     return row;
 }
 

@@ -42,6 +42,9 @@ struct ToolkitRow {
     /// Major versions of g++ that its device compiler accepts as host compiler; absent: any.
     std::optional<Version> host_compiler_min{};
     std::optional<Version> host_compiler_max{};
+    /// Major version of the g++ that the toolkit brings for its own use, where it refuses that of
+    /// the host: "/usr/bin/g++-11".
+    std::optional<Version> host_compiler{};
     std::vector<Requirement> requirements{};
     std::string unavailable{};
 };
@@ -68,6 +71,8 @@ struct DependencyRow {
     std::vector<std::string> include{};
     std::vector<std::string> definitions{};
     std::vector<Requirement> requirements{};
+    /// The repository of what comes from elsewhere, for CMake projects, which fetch by themselves.
+    std::optional<Requirement> upstream{};
     std::string unavailable{};
 };
 

@@ -53,14 +53,26 @@ void write_archive(const std::filesystem::path& path,
         archive_write_set_format_zip(out);
     } else {
         archive_write_set_format_pax_restricted(out);
-        archive_write_add_filter_xz(out);
+        if (kind == ArchiveKind::conda) {
+            archive_write_add_filter_zstd(out);
+        } else {
+            archive_write_add_filter_xz(out);
+        }
     }
+    const bool nested = kind == ArchiveKind::deb || kind == ArchiveKind::conda;
     const std::filesystem::path inner =
-        kind == ArchiveKind::deb ? std::filesystem::path{path.string() + ".data"} : path;
+        nested ? std::filesystem::path{path.string() + ".data"} : path;
     REQUIRE(archive_write_open_filename(out, inner.c_str()) == ARCHIVE_OK);
     write_items(out, items);
     REQUIRE(archive_write_close(out) == ARCHIVE_OK);
     archive_write_free(out);
+    if (kind == ArchiveKind::conda) {
+        write_archive(path,
+                      ArchiveKind::zip,
+                      {{.path = "metadata.json", .content = "{}"},
+                       {.path = "info-x-1-0.tar.zst", .content = "not looked at"},
+                       {.path = "pkg-x-1-0.tar.zst", .content = kb::test::read_text(inner)}});
+    }
     if (kind == ArchiveKind::deb) {
         archive* deb = archive_write_new();
         archive_write_set_format_ar_bsd(deb);
@@ -70,6 +82,9 @@ void write_archive(const std::filesystem::path& path,
                      {.path = "data.tar.xz", .content = kb::test::read_text(inner)}});
         REQUIRE(archive_write_close(deb) == ARCHIVE_OK);
         archive_write_free(deb);
+    }
+    if (nested) {
+        std::filesystem::remove(inner);
     }
 }
 

@@ -41,6 +41,7 @@ Result<Reader> open_outer(const sys::Path& path, ArchiveKind kind) {
     Reader reader{archive_read_new()};
     switch (kind) {
     case ArchiveKind::zip:
+    case ArchiveKind::conda:
         archive_read_support_format_zip_seekable(reader.get());
         break;
     case ArchiveKind::deb:
@@ -57,7 +58,7 @@ Result<Reader> open_outer(const sys::Path& path, ArchiveKind kind) {
     return reader;
 }
 
-/// Feeds the data part of a deb to the reader of the tar inside.
+/// Feeds the data part of a package to the reader of the tar inside.
 struct DataPart {
     archive* outer = nullptr;
     std::array<char, kBlock> buffer{};
@@ -69,18 +70,25 @@ la_ssize_t read_data_part(archive* /*inner*/, void* client, const void** bytes) 
     return archive_read_data(part->outer, part->buffer.data(), part->buffer.size());
 }
 
-Result<Reader> open_data_part(DataPart& part) {
+/// "data.tar.xz" of a deb, "pkg-NAME-VERSION-BUILD.tar.zst" of a conda package.
+bool is_data_part(std::string_view name, ArchiveKind kind) {
+    return kind == ArchiveKind::deb ? name.starts_with("data.tar")
+                                    : name.starts_with("pkg-") && name.ends_with(".tar.zst");
+}
+
+Result<Reader> open_data_part(DataPart& part, ArchiveKind kind) {
     archive_entry* entry = nullptr;
     while (true) {
         const int status = archive_read_next_header(part.outer, &entry);
         if (status == ARCHIVE_EOF) {
-            return corrupt("no 'data.tar' in the package");
+            return corrupt(kind == ArchiveKind::deb ? "no 'data.tar' in the package"
+                                                    : "no 'pkg-*.tar.zst' in the package");
         }
         if (status < ARCHIVE_WARN) {
             return archive_failure(part.outer);
         }
         const char* name = archive_entry_pathname(entry);
-        if (name != nullptr && std::string_view{name}.starts_with("data.tar")) {
+        if (name != nullptr && is_data_part(name, kind)) {
             break;
         }
     }
@@ -365,12 +373,12 @@ Result<FileManifest> unpack(sys::FileSystem& fs,
     KB_TRY(const sys::FileInfo info, fs.stat(archive));
     KB_TRY(const Reader outer, open_outer(archive, kind));
     Unpacker unpacker{fs, rules, destination, info.size};
-    if (kind != ArchiveKind::deb) {
+    if (kind == ArchiveKind::zip || kind == ArchiveKind::tar) {
         return unpacker.run(outer.get());
     }
     const auto part = std::make_unique<DataPart>(); // too large for the stack
     part->outer = outer.get();
-    KB_TRY(const Reader inner, open_data_part(*part));
+    KB_TRY(const Reader inner, open_data_part(*part, kind));
     return unpacker.run(inner.get());
 }
 

@@ -13,7 +13,8 @@
 
 namespace kb::store {
 
-enum class ArchiveKind : std::uint8_t { zip, deb, tar };
+/// `conda` is the newer of the two formats (".conda"); the older one is a tar.
+enum class ArchiveKind : std::uint8_t { zip, deb, tar, conda };
 enum class AbsoluteLinks : std::uint8_t { refuse, keep };
 
 /// Paths that start with `from` get `to` in its place, or are left out when there is no `to`.
@@ -51,8 +52,9 @@ struct UnpackRules {
 
 /// Unpacks into `destination`, a new directory of ours that nobody else writes to. Files are hashed
 /// on the way. Refused as `corrupt`: paths that leave the destination, a path twice, a path below a
-/// link, links that leave it, devices, set-id bits are dropped, anything over the limits. A deb is
-/// its data part; maintainer scripts are not looked at. Modes and times of the files are not set.
+/// link, links that leave it, devices, set-id bits are dropped, anything over the limits. A deb or
+/// a conda package is its data part; scripts are not looked at. Modes and times of the files are
+/// not set.
 Result<FileManifest> unpack(sys::FileSystem& fs,
                             const sys::Path& archive,
                             ArchiveKind kind,

@@ -30,7 +30,8 @@ struct Unpacked {
 } // namespace
 
 TEST_CASE("each kind of archive unpacks to the same manifest", "[store][unpack]") {
-    const auto kind = GENERATE(ArchiveKind::zip, ArchiveKind::deb, ArchiveKind::tar);
+    const auto kind =
+        GENERATE(ArchiveKind::zip, ArchiveKind::deb, ArchiveKind::tar, ArchiveKind::conda);
     const Unpacked unpacked{kind,
                             {{.path = "a/file.h", .content = "int x;\n"},
                              {What::directory, "a/empty/", ""},
@@ -144,7 +145,8 @@ TEST_CASE("an archive that unpacks to too much is refused", "[store][unpack]") {
 }
 
 TEST_CASE("a cut or damaged archive is corrupt, never half a tree in silence", "[store][unpack]") {
-    const auto kind = GENERATE(ArchiveKind::zip, ArchiveKind::deb, ArchiveKind::tar);
+    const auto kind =
+        GENERATE(ArchiveKind::zip, ArchiveKind::deb, ArchiveKind::tar, ArchiveKind::conda);
     const kb::test::TempDir dir;
     std::string content;
     for (int i = 0; i < 5000; ++i) {

@@ -56,13 +56,68 @@ std::vector<StubLibrary> framework_libraries(const Requirement& requirement) {
 struct MountRule {
     std::vector<store::PathRule> moves{};
     std::vector<store::RootLink> links{};
+    std::vector<FileImage> files{};
 };
 
 store::RootLink link(std::string_view path, std::string target) {
     return {.path = RelPath::literal(path), .target = std::move(target)};
 }
 
+/// The profile that nvcc reads beside itself, with places relative to it: Debian's names its own
+/// system folders, others a folder of targets. CUDA 13 has CUB and Thrust below cccl/.
+constexpr std::string_view kNvccProfile = R"(TOP              = $(_HERE_)/..
+NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
+PATH            += $(TOP)/nvvm/bin:$(_HERE_):
+INCLUDES        += "-I$(TOP)/include" "-I$(TOP)/include/cccl" $(_SPACE_)
+LIBRARIES       =+ $(_SPACE_) "-L$(TOP)/lib"
+)";
+
+FileImage nvcc_profile() {
+    return {.path = RelPath::literal("bin/nvcc.profile"), .content = std::string{kNvccProfile}};
+}
+
+/// Debian's nvcc in the layout that NVIDIA gives it. Of its programs those that a build runs.
+MountRule debian_nvcc() {
+    const std::string lib = "usr/lib/nvidia-cuda-toolkit/";
+    MountRule rule{.moves = {{lib + "bin/nvcc.profile", std::nullopt},
+                             {lib + "bin/cicc", "nvvm/bin/cicc"},
+                             {lib + "bin/nvcc", "bin/nvcc"},
+                             {lib + "bin/crt/", "bin/crt/"},
+                             {lib + "libdevice/", "nvvm/libdevice/"}},
+                   .files = {nvcc_profile()}};
+    for (const std::string_view program :
+         {"bin2c", "cu++filt", "cudafe++", "cuobjdump", "fatbinary", "nvlink", "ptxas"}) {
+        rule.moves.push_back({fmt::format("usr/bin/{}", program), fmt::format("bin/{}", program)});
+    }
+    return rule;
+}
+
+MountRule cuda_wheel_rule(const Requirement& requirement) {
+    const std::string major = requirement.version.substr(0, requirement.version.find('.'));
+    MountRule rule{.links = {link("lib/libcudart.so",
+                                  major == "11" ? "libcudart.so.11.0" : "libcudart.so." + major),
+                             link("lib64", "lib")}};
+    if (!requirement.name.ends_with("-cu11") && !requirement.name.ends_with("-cu12")) {
+        // Where nvcc -dlto looks for it.
+        rule.links.push_back(link("nvvm/lib64/libnvvm.so.4", "../../lib/libnvvm.so.4"));
+        rule.links.push_back(link("nvvm/lib64/libnvvm.so", "../../lib/libnvvm.so.4"));
+    }
+    return rule;
+}
+
 MountRule rule_of(const Requirement& requirement) {
+    if (requirement.provider == "archive" || requirement.provider == "git") {
+        return {};
+    }
+    if (requirement.provider == "conda" || requirement.provider == "host") {
+        return {.links = {link("lib64", "lib")}, .files = {nvcc_profile()}};
+    }
+    if (requirement.provider == "deb" && requirement.name == "cuda-nvcc") {
+        return debian_nvcc();
+    }
+    if (requirement.provider == "deb" && requirement.name == "host-gcc") {
+        return {.moves = {{"usr/", ""}}};
+    }
     if (requirement.provider == "deb" && requirement.name == "gcc") {
         const std::string suffix = "-" + requirement.version;
         return {.moves = {{"usr/", ""}},
@@ -78,13 +133,11 @@ MountRule rule_of(const Requirement& requirement) {
                           {fmt::format("usr/include/x86_64-linux-gnu/{}/", python), ""},
                           {fmt::format("usr/include/{}/", python), ""}}};
     }
+    if (requirement.name == "nvidia-cutlass") {
+        return {};
+    }
     if (requirement.name.starts_with("nvidia-")) {
-        const std::string major = requirement.version.substr(0, requirement.version.find('.'));
-        return {.links = {link("lib/libcudart.so", "libcudart.so." + major),
-                          link("lib64", "lib"),
-                          // Where nvcc -dlto looks for it.
-                          link("nvvm/lib64/libnvvm.so.4", "../../lib/libnvvm.so.4"),
-                          link("nvvm/lib64/libnvvm.so", "../../lib/libnvvm.so.4")}};
+        return cuda_wheel_rule(requirement);
     }
     return {.moves = {{"include/", "include/"}}};
 }
@@ -138,6 +191,7 @@ Result<void> Composer::add_trees(const Requirement& requirement, RootRecipe& rec
         }
         recipe.parts.push_back({.tree = tree->digest, .moves = rule.moves});
     }
+    recipe.files.insert(recipe.files.end(), rule.files.begin(), rule.files.end());
     for (const store::RootLink& wanted_link : rule.links) {
         const bool there = std::ranges::any_of(recipe.links, [&](const store::RootLink& other) {
             return other.path == wanted_link.path;
@@ -204,30 +258,70 @@ Result<Root> Composer::compose(const std::string& mount, const std::vector<Requi
 
 } // namespace
 
-Result<std::string> mount_of(const Requirement& requirement) {
-    const auto version = Version::parse(requirement.version);
-    if (requirement.provider == "deb" && requirement.name == "gcc") {
+namespace {
+
+/// "0.1.15.post2": only the first two numbers name a place.
+std::optional<Version> place_version(const Requirement& requirement) {
+    if (requirement.slice.starts_with("cuda-")) {
+        return Version::parse(requirement.slice.substr(5));
+    }
+    std::string_view text = requirement.version;
+    text.remove_prefix(text.starts_with('v') ? 1 : 0); // tags of git
+    const auto parts = split(text, '.');
+    return Version::parse(fmt::format("{}.{}", parts[0], parts.size() > 1 ? parts[1] : "0"));
+}
+
+std::optional<std::string> deb_mount(const Requirement& requirement, const Version& version) {
+    if (requirement.name == "gcc" || requirement.name == "host-gcc") {
         return std::string{backend::kHostMount};
     }
-    if (requirement.provider == "deb" && requirement.name == "python-headers") {
+    if (requirement.name == "python-headers") {
         return std::string{backend::kPythonMount};
     }
+    if (requirement.name == "cuda-nvcc") {
+        return backend::cuda_mount(version);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> wheel_mount(const Requirement& requirement, const Version& version) {
+    if (requirement.name == "torch") {
+        return backend::torch_mount(version);
+    }
+    if (requirement.name == "apache-tvm-ffi") {
+        return backend::tvm_ffi_mount(version);
+    }
+    if (requirement.name == "nvidia-cutlass") {
+        return backend::dependency_mount("cutlass-" + version.to_text());
+    }
+    if (requirement.name.starts_with("nvidia-")) {
+        return backend::cuda_mount(version);
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+Result<std::string> mount_of(const Requirement& requirement) {
+    std::optional<std::string> mount;
+    const auto version = place_version(requirement);
     if (requirement.provider == "stub") {
-        return std::string{backend::kStubsMount};
+        mount = backend::kStubsMount;
+    } else if (version && (requirement.provider == "conda" || requirement.provider == "host") &&
+               requirement.name == "cuda") {
+        mount = backend::cuda_mount(*version);
+    } else if (version && (requirement.provider == "git" || requirement.provider == "archive")) {
+        // "NVIDIA/cutlass": the owner does not matter inside.
+        const std::string& name = requirement.name;
+        mount = backend::dependency_mount(
+            fmt::format("{}-{}", name.substr(name.rfind('/') + 1), version->to_text()));
+    } else if (version && requirement.provider == "deb") {
+        mount = deb_mount(requirement, *version);
+    } else if (version && requirement.provider == "wheel") {
+        mount = wheel_mount(requirement, *version);
     }
-    if (version && is_torch(requirement)) {
-        return backend::torch_mount(*version);
-    }
-    if (version && requirement.provider == "wheel" && requirement.name.starts_with("nvidia-")) {
-        return backend::cuda_mount(*version);
-    }
-    if (is_tvm_ffi(requirement)) {
-        // "0.1.15.post2": only the first two numbers name the place.
-        const auto parts = split(requirement.version, '.');
-        if (const auto short_version =
-                Version::parse(fmt::format("{}.{}", parts[0], parts.size() > 1 ? parts[1] : "0"))) {
-            return backend::tvm_ffi_mount(*short_version);
-        }
+    if (mount) {
+        return *mount;
     }
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("'{}' has no place in the sandbox", requirement.id())};

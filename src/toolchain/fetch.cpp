@@ -4,7 +4,7 @@
 #include "sys/worker_pool.hpp"
 #include "toolchain/embedded_data.hpp"
 #include "toolchain/package.hpp"
-#include "toolchain/provider.hpp"
+#include "toolchain/providers/source.hpp"
 
 #include <fmt/format.h>
 
@@ -36,6 +36,13 @@ Result<void> check_built_in(const LockEntry& entry) {
                                         entry.id)};
 }
 
+std::string_view page_hint(const Machine& machine, const sys::Path& path) {
+    const auto head = read_head(machine.fs, path, 64);
+    return head && looks_like_page(*head)
+               ? " (an HTML page: a proxy or a log-in stands before the file)"
+               : "";
+}
+
 Result<void> verify_file(const Machine& machine,
                          const sys::Path& path,
                          const LockEntry& entry,
@@ -49,13 +56,14 @@ Result<void> verify_file(const Machine& machine,
     return Error{.code = ErrorCode::corrupt,
                  .message = fmt::format(
                      "'{}' from {} is not the file that the lock pins for '{}': sha256 {} is "
-                     "pinned, {} was found; nothing was stored. If the source is to be trusted, "
+                     "pinned, {} was found{}; nothing was stored. If the source is to be trusted, "
                      "pin it with 'kernel-builder lock --update'; else use another mirror",
                      entry.file,
                      source,
                      entry.id,
                      entry.sha256.hex(),
-                     found.digest.hex())};
+                     found.digest.hex(),
+                     page_hint(machine, path))};
 }
 
 /// At most three names: a set of debs has forty.
@@ -156,7 +164,7 @@ Result<void> Fetcher::collect(const Provider& provider,
     std::uint64_t bytes = 0;
     for (const LockEntry& entry : missing) {
         bytes += entry.size;
-        source_[entry.file] = provider.name == "wheel" ? "pip" : "apt-get";
+        source_[entry.file] = std::string{provider.source};
     }
     tell(options_,
          missing.size() == 1
@@ -164,7 +172,7 @@ Result<void> Fetcher::collect(const Provider& provider,
              : fmt::format("fetching {} ({})",
                            counted(missing.size(), std::string{provider.name}),
                            human_bytes(bytes)));
-    return provider.download(missing, directory, machine_);
+    return provider.download(missing, directory, machine_, options_);
 }
 
 Result<void> Fetcher::copy_out(const sys::Path& file, const LockEntry& entry) {
@@ -258,12 +266,12 @@ Result<FetchReport> fetch(std::span<const LockEntry> entries,
         KB_TRY(const Provider* provider, provider_of(first));
         std::ranges::sort(group, {}, &LockEntry::id);
         // Wheels are large and come one by one; debs come in one go.
-        if (provider->name == "wheel") {
-            for (LockEntry& entry : group) {
-                KB_TRY(fetcher.run(*provider, {std::move(entry)}));
-            }
-        } else {
+        if (provider->name == "deb") {
             KB_TRY(fetcher.run(*provider, std::move(group)));
+            continue;
+        }
+        for (LockEntry& entry : group) {
+            KB_TRY(fetcher.run(*provider, {std::move(entry)}));
         }
     }
     std::ranges::sort(fetcher.report.present);
@@ -286,7 +294,7 @@ Result<void> export_file(const Provider& provider,
                                             entry.file)};
     } else {
         tell(options, fmt::format("fetching '{}' ({})", entry.file, human_bytes(entry.size)));
-        KB_TRY(provider.download(std::span{&entry, 1}, directory, machine));
+        KB_TRY(provider.download(std::span{&entry, 1}, directory, machine, options));
     }
     auto verified = verify_file(machine, directory / entry.file, entry, "its source");
     if (!verified) {

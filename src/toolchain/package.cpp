@@ -43,7 +43,7 @@ Result<store::TreeRef> add_package(store::Store& store,
                                    const sys::Path& file) {
     const store::UnpackRules rules = provider.rules(requirement);
     KB_TRY(const sys::Path content, store.make_temporary());
-    auto manifest = store::unpack(machine.fs, file, provider.archive, rules, content);
+    auto manifest = store::unpack(machine.fs, file, provider.archive(entry.file), rules, content);
     auto tree = manifest
                     ? store.add_package(
                           entry.id, store::package_key(entry.sha256, rules), content, *manifest)

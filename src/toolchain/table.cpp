@@ -9,7 +9,13 @@
 namespace kb::toolchain {
 
 std::span<const Provider> providers() {
-    static const std::array<Provider, 3> kTable{wheel_provider(), deb_provider(), stub_provider()};
+    static const std::array<Provider, 7> kTable{wheel_provider(),
+                                                deb_provider(),
+                                                conda_provider(),
+                                                archive_provider(),
+                                                git_provider(),
+                                                host_provider(),
+                                                stub_provider()};
     return kTable;
 }
 

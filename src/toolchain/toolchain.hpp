@@ -13,11 +13,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace kb::http {
+class HttpClient;
+}
 
 namespace kb::toolchain {
 
@@ -31,9 +36,19 @@ struct Machine {
 
 enum class Network : std::uint8_t { allowed, offline };
 
+/// Where the user lets archives, git repositories and conda channels be read. A key is a provider
+/// ("archive") or one requirement of it ("git/NVIDIA/cutlass"), a value an http(s) address or a
+/// local path, in which {name}, {version} and {file} are replaced. Never part of a lock.
+using Sources = std::map<std::string, std::string>;
+
 /// Where files come from, and what is told on the way.
 struct FetchOptions {
     Network network = Network::allowed;
+    Sources sources{};
+    /// Given to pip beside the indexes of its own configuration.
+    std::vector<std::string> extra_indexes{};
+    /// For addresses of `sources`; nullptr: the real one, made when it is needed.
+    http::HttpClient* http = nullptr;
     /// A directory of files under their own names; looked at before the network.
     std::optional<sys::Path> from{};
     /// Every file that the entries name is put there too (with `from`, the other half of a bundle).

@@ -4,6 +4,7 @@
 #include "build/reproduce.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
+#include "cli/open_store.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "cli/selection_options.hpp"
@@ -12,6 +13,7 @@
 #include "store/blob_store.hpp"
 #include "sys/environment.hpp"
 #include "sys/host_limits.hpp"
+#include "toolchain/installed.hpp"
 
 #include <fmt/format.h>
 
@@ -45,6 +47,7 @@ struct BuildCommandOptions {
     SelectionOptions selection{};
     SettingFlags settings{};
     std::optional<std::string> from{};
+    std::optional<std::string> cuda_root{};
     std::vector<std::string> allow_unchecked{};
     bool check_reproducible = false;
     bool fail_fast = false;
@@ -60,6 +63,7 @@ struct Prepared {
     Settings settings{};
     plan::SourceSnapshot snapshot{};
     LockChoice lock{};
+    plan::SupportMatrix matrix{};
     plan::Plan plan{};
     std::vector<build::VariantState> states{};
     build::WorkList work{};
@@ -182,6 +186,10 @@ public:
             {.name = "--fail-fast",
              .help = "stop at the first failure",
              .target = &options_.fail_fast},
+            {.name = "--cuda-root",
+             .value = "DIR",
+             .help = "compile with the CUDA toolkit installed there",
+             .target = &options_.cuda_root},
             {.name = "--no-cache", .help = "compile without ccache", .target = &options_.no_cache},
             {.name = "--check-reproducible",
              .help = "build one variant twice in other circumstances and compare every byte",
@@ -225,6 +233,7 @@ public:
 private:
     /// Which rows of the matrix: the selection on this platform, or the best variant of this host.
     std::optional<plan::Selection> choose(const project::Project& project,
+                                          const plan::SupportMatrix& matrix,
                                           const Services& services) {
         Diagnostics diagnostics;
         auto selection = resolve(options_.selection, diagnostics);
@@ -241,9 +250,8 @@ private:
         if (selection->platforms.empty()) {
             selection->platforms = {*platform};
         }
-        if (!options_.matrix && !options_.selection.any()) {
-            const plan::VariantChoice choice =
-                plan::select(project.config, plan::default_support_matrix(), *selection);
+        if (!options_.matrix && !options_.selection.any() && !options_.cuda_root) {
+            const plan::VariantChoice choice = plan::select(project.config, matrix, *selection);
             const bool has_gpu = sys::exists(services.fs, "/dev/nvidiactl");
             const auto best = plan::best_for_host(
                 choice,
@@ -252,6 +260,42 @@ private:
             if (best) {
                 selection->variants = {choice.chosen[*best].name.text()};
             }
+        }
+        return selection;
+    }
+
+    /// The installed toolkit takes the place of what its row would fetch, and only its variants
+    /// are meant.
+    static Result<Version>
+    use_cuda_root(const std::string& directory, const Services& services, Prepared& out) {
+        KB_TRY(store::Store store,
+               store::Store::open(services.fs, services.clock, out.settings.store));
+        KB_TRY(toolchain::InstalledToolkit toolkit,
+               toolchain::take_cuda_root(
+                   services.current_directory / directory, store, machine_of(services)));
+        KB_TRY(out.matrix, toolchain::with_installed(std::move(out.matrix), toolkit));
+        out.lock.lock.entries.push_back(std::move(toolkit.entry));
+        std::ranges::sort(out.lock.lock.entries);
+        return toolkit.version;
+    }
+
+    /// The matrix, with an installed toolkit in it, and which of its rows are meant.
+    std::optional<plan::Selection> choose_rows(const Services& services, Prepared& out) {
+        out.matrix = plan::default_support_matrix();
+        if (!options_.cuda_root) {
+            return choose(out.project, out.matrix, services);
+        }
+        const auto installed = use_cuda_root(*options_.cuda_root, services, out);
+        if (!installed) {
+            render_error(installed.error(), services.terminal);
+            return std::nullopt;
+        }
+        auto selection = choose(out.project, out.matrix, services);
+        if (selection && selection->cuda.is_any()) {
+            auto only = plan::VersionSet::parse(installed->to_text());
+            KB_ASSERT(only.has_value(), "a version is a condition");
+            selection->cuda = std::move(only).value();
+            selection->bundle_only = false; // the bundle has what can be fetched
         }
         return selection;
     }
@@ -269,15 +313,15 @@ private:
             return ExitCode::configuration;
         }
         out.project = std::move(*project);
-        const auto selection = choose(out.project, services);
-        if (!selection) {
-            return ExitCode::usage;
-        }
         auto lock = choose_lock(out.project, services);
         if (!lock) {
             return ExitCode::toolchain;
         }
         out.lock = std::move(*lock);
+        const auto selection = choose_rows(services, out);
+        if (!selection) {
+            return ExitCode::usage;
+        }
         Result<plan::SourceSnapshot> snapshot = read_build_snapshot(out.project, services);
         if (!snapshot) {
             render_error(snapshot.error(), services.terminal);
@@ -290,7 +334,7 @@ private:
     ExitCode make_plan(const plan::Selection& selection, const Services& services, Prepared& out) {
         Diagnostics diagnostics;
         auto plan = plan::make({.config = out.project.config,
-                                .matrix = plan::default_support_matrix(),
+                                .matrix = out.matrix,
                                 .snapshot = out.snapshot,
                                 .lock = out.lock.lock,
                                 .selection = selection,
@@ -375,9 +419,8 @@ private:
             .allow_unchecked = options_.allow_unchecked,
             .self = services.self};
         ProgressLine progress{services.terminal, services.clock};
-        options.fetch = {.network = prepared.settings.offline ? toolchain::Network::offline
-                                                              : toolchain::Network::allowed,
-                         .jobs = options.jobs};
+        options.fetch = fetch_options(prepared.settings);
+        options.fetch.jobs = options.jobs;
         if (options_.from) {
             options.fetch.from = services.current_directory / *options_.from;
         }

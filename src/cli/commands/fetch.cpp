@@ -115,8 +115,7 @@ private:
                                          store::Store& store,
                                          const Services& services) {
         ProgressLine progress{services.terminal, services.clock};
-        toolchain::FetchOptions options{.network = settings.offline ? toolchain::Network::offline
-                                                                    : toolchain::Network::allowed};
+        toolchain::FetchOptions options = fetch_options(settings);
         options.on_progress = [&](std::string_view text) {
             progress.stage(text);
         };

@@ -4,6 +4,7 @@
 #include "cli/commands/pyproject.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
+#include "cli/open_store.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "cli/selection_options.hpp"
@@ -148,12 +149,10 @@ private:
         KB_TRY(store::Store store,
                store::Store::open(services.fs, services.clock, prepared.settings.store));
         ProgressLine progress{services.terminal, services.clock};
-        toolchain::FetchOptions fetch{.network = prepared.settings.offline
-                                                     ? toolchain::Network::offline
-                                                     : toolchain::Network::allowed,
-                                      .on_progress = [&](std::string_view text) {
-                                          progress.stage(text);
-                                      }};
+        toolchain::FetchOptions fetch = fetch_options(prepared.settings);
+        fetch.on_progress = [&](std::string_view text) {
+            progress.stage(text);
+        };
         if (from_) {
             fetch.from = services.current_directory / *from_;
         }

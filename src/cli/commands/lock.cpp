@@ -136,8 +136,7 @@ private:
             }
         }
         ProgressLine progress{services.terminal, services.clock};
-        toolchain::FetchOptions options{.network = settings.offline ? toolchain::Network::offline
-                                                                    : toolchain::Network::allowed};
+        toolchain::FetchOptions options = fetch_options(settings);
         options.on_progress = [&](std::string_view text) {
             progress.stage(text);
         };

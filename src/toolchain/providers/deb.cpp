@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
-#include "toolchain/provider.hpp"
+#include "toolchain/providers/apt.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 namespace kb::toolchain {
@@ -13,146 +12,51 @@ namespace {
 
 using backend::Requirement;
 
-/// Packages that belong together under one name. Unpacked, never installed: a package is here
-/// because a program needs its files, not because a dependency field says so.
-struct DebSet {
-    std::string_view name{};
-    std::string_view version{};
-    std::span<const std::string_view> packages{};
+/// A version of a package in the archive, as "apt-cache show" prints it.
+struct Candidate {
+    std::string package{};
+    std::string version{};
+    std::string architecture{}; ///< "amd64" or "all"
+    std::uint64_t size = 0;
+    std::optional<digest::Digest> sha256{};
 };
-
-constexpr std::array kGcc12{
-    std::string_view{"bash"},
-    std::string_view{"binutils"},
-    std::string_view{"binutils-common"},
-    std::string_view{"binutils-x86-64-linux-gnu"},
-    std::string_view{"ccache"},
-    std::string_view{"coreutils"},
-    std::string_view{"cpp-12"},
-    std::string_view{"dash"},
-    std::string_view{"g++-12"},
-    std::string_view{"gcc-12"},
-    std::string_view{"libacl1"},
-    std::string_view{"libatomic1"},
-    std::string_view{"libattr1"},
-    std::string_view{"libbinutils"},
-    std::string_view{"libc6"},
-    std::string_view{"libc6-dev"},
-    std::string_view{"libcc1-0"},
-    std::string_view{"libcrypt-dev"},
-    std::string_view{"libcrypt1"},
-    std::string_view{"libctf-nobfd0"},
-    std::string_view{"libctf0"},
-    std::string_view{"libgcc-12-dev"},
-    std::string_view{"libgcc-s1"},
-    std::string_view{"libgmp10"},
-    std::string_view{"libgomp1"},
-    std::string_view{"libhiredis0.14"},
-    std::string_view{"libisl23"},
-    std::string_view{"libjansson4"},
-    std::string_view{"libmpc3"},
-    std::string_view{"libmpfr6"},
-    std::string_view{"libpcre2-8-0"},
-    std::string_view{"libquadmath0"},
-    std::string_view{"libselinux1"},
-    std::string_view{"libstdc++-12-dev"},
-    std::string_view{"libstdc++6"},
-    std::string_view{"libtinfo6"},
-    std::string_view{"libzstd1"},
-    std::string_view{"linux-libc-dev"},
-    std::string_view{"ninja-build"},
-    std::string_view{"sed"},
-    std::string_view{"zlib1g"},
-};
-constexpr std::array kPython311{std::string_view{"libpython3.11-dev"}};
-
-constexpr std::array<DebSet, 2> kSets{DebSet{"gcc", "12", kGcc12},
-                                      DebSet{"python-headers", "3.11", kPython311}};
-
-const DebSet* find_set(const Requirement& requirement) {
-    const auto* found = std::ranges::find_if(kSets, [&](const DebSet& set) {
-        return set.name == requirement.name && set.version == requirement.version;
-    });
-    return found == kSets.end() ? nullptr : found;
-}
 
 /// The name that apt-get gives a downloaded file: only the colon of an epoch is escaped.
-std::string file_name(std::string_view package, std::string_view version) {
-    return fmt::format("{}_{}_amd64.deb", package, replace_all(version, ":", "%3a"));
+std::string file_name(const Candidate& of) {
+    return fmt::format(
+        "{}_{}_{}.deb", of.package, replace_all(of.version, ":", "%3a"), of.architecture);
 }
 
 std::string refusal(const Requirement& requirement) {
     // A member of a set ("deb/libc6@2.36-9#gcc-12") is fetched, a set is resolved.
-    if (!requirement.slice.empty() || find_set(requirement) != nullptr) {
+    if (!requirement.slice.empty() || find_deb_set(requirement) != nullptr) {
         return {};
     }
     return "no set of packages has this name and version";
 }
 
-Error apt_failure(const sys::ProcessResult& result) {
-    std::string first;
-    for (const std::string_view line : split(result.err, '\n')) {
-        if (line.starts_with("E: ")) {
-            first = trim(line.substr(3));
-            break;
-        }
-    }
-    // E: Version '1' for 'libc6' was not found / E: Unable to locate package libc6 / E: Can't find
-    // a source to download version ...
-    const bool gone = first.find("was not found") != std::string::npos ||
-                      first.find("Unable to locate") != std::string::npos ||
-                      first.find("Can't find a source") != std::string::npos;
-    if (gone) {
-        return {.code = ErrorCode::not_found,
-                .message = fmt::format(
-                    "a pinned package is not served by the configured archive ({}): run 'apt-get "
-                    "update' and try again, pin what is served now with 'kernel-builder lock "
-                    "--update', or give a directory of files with --from",
-                    escape_control(first))};
-    }
-    return {.code = ErrorCode::transient,
-            .message = fmt::format("apt-get could not fetch packages ({}): {}",
-                                   result.status.to_text(),
-                                   escape_control(first.empty() ? trim(result.err) : first))};
-}
-
-Error no_apt(Error error) {
-    if (error.code == ErrorCode::not_found) {
-        error.message = "no program 'apt-get' in PATH, which fetches debs: give a directory of "
-                        "files with --from ('fetch --export' on another machine makes one)";
-    }
-    return error;
-}
-
-/// All at once: apt-get needs a second to read its lists, whatever it fetches.
+/// All of a set at once: apt-get needs a second to read its lists, whatever it fetches.
 Result<void> download(std::span<const plan::LockEntry> entries,
                       const sys::Path& directory,
-                      const Machine& machine) {
-    std::vector<std::string> argv{"apt-get",
-                                  "-q",
-                                  "-o",
-                                  "APT::Sandbox::User=root", // else it complains about our folder
-                                  "-o",
-                                  "Acquire::Retries=3",
-                                  "download"};
+                      const Machine& machine,
+                      const FetchOptions& /*options*/) {
+    std::map<std::string, std::vector<std::string>> by_set;
     for (const plan::LockEntry& entry : entries) {
         KB_TRY(const Requirement requirement, Requirement::parse(entry.id));
-        argv.push_back(fmt::format("{}:amd64={}", requirement.name, requirement.version));
+        by_set[requirement.slice].push_back(
+            fmt::format("{}:amd64={}", requirement.name, requirement.version));
     }
-    const auto result = run_tool(machine, std::move(argv), directory);
-    if (!result) {
-        return no_apt(result.error());
+    for (const auto& [name, packages] : by_set) {
+        KB_TRY(const Apt apt, Apt::open(find_deb_set(name), machine));
+        std::vector<std::string> words{"-q", "-o", "Acquire::Retries=3", "download"};
+        words.insert(words.end(), packages.begin(), packages.end());
+        KB_TRY(const sys::ProcessResult result, apt.run("apt-get", words, directory));
+        if (!result.status.ok()) {
+            return apt_failure(result);
+        }
     }
-    return result->status.ok() ? Result<void>{} : apt_failure(*result);
+    return {};
 }
-
-/// A version of a package in the archive, as "apt-cache show" prints it.
-struct Candidate {
-    std::string package{};
-    std::string version{};
-    std::uint64_t size = 0;
-    std::optional<digest::Digest> sha256{};
-};
 
 std::vector<Candidate> parse_show(std::string_view text) {
     std::vector<Candidate> out(1);
@@ -167,6 +71,8 @@ std::vector<Candidate> parse_show(std::string_view text) {
                 out.back().package = value;
             } else if (key == "Version") {
                 out.back().version = value;
+            } else if (key == "Architecture") {
+                out.back().architecture = value;
             } else if (key == "Size") {
                 out.back().size = parse_unsigned(value).value_or(0);
             } else if (key == "SHA256") {
@@ -202,14 +108,12 @@ std::map<std::string, std::string> lasting_versions(std::string_view madison) {
 
 /// Two calls for the whole set: each reads all lists of the archive, which takes a second.
 Result<std::vector<Candidate>> find_candidates(const DebSet& set, const Machine& machine) {
-    std::vector<std::string> argv{"apt-cache", "madison"};
-    argv.insert(argv.end(), set.packages.begin(), set.packages.end());
-    const auto madison = run_tool(machine, argv, "/");
-    if (!madison) {
-        return no_apt(madison.error());
-    }
-    const auto versions = lasting_versions(madison->out);
-    argv = {"apt-cache", "show"};
+    KB_TRY(const Apt apt, Apt::open(&set, machine));
+    std::vector<std::string> words{"madison"};
+    words.insert(words.end(), set.packages.begin(), set.packages.end());
+    KB_TRY(const sys::ProcessResult madison, apt.run("apt-cache", words, "/"));
+    const auto versions = lasting_versions(madison.out);
+    words = {"show"};
     for (const std::string_view package : set.packages) {
         const auto version = versions.find(std::string{package});
         if (version == versions.end()) {
@@ -218,9 +122,9 @@ Result<std::vector<Candidate>> find_candidates(const DebSet& set, const Machine&
                                                 "'apt-get update', or use a machine with Debian 12",
                                                 package)};
         }
-        argv.push_back(fmt::format("{}={}", package, version->second));
+        words.push_back(fmt::format("{}={}", package, version->second));
     }
-    KB_TRY(const sys::ProcessResult shown, run_tool(machine, argv, "/"));
+    KB_TRY(const sys::ProcessResult shown, apt.run("apt-cache", words, "/"));
     std::vector<Candidate> found = parse_show(shown.out);
     std::erase_if(found, [&](const Candidate& c) {
         const auto version = versions.find(c.package);
@@ -242,9 +146,9 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
         return Error{.code = ErrorCode::not_found,
                      .message = fmt::format("'{}' cannot be pinned offline", requirement.id())};
     }
-    const DebSet* set = find_set(requirement);
+    const DebSet* set = find_deb_set(requirement);
     KB_ASSERT(set != nullptr, "refusal() was asked first");
-    const std::string name = fmt::format("{}-{}", set->name, set->version);
+    const std::string name = set->id();
     KB_TRY(const auto candidates, find_candidates(*set, machine));
     std::vector<plan::LockEntry> out;
     for (const std::string_view package : set->packages) {
@@ -254,7 +158,7 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
                          .message = fmt::format("apt-cache tells no sha256 of '{}'", package)};
         }
         out.push_back({.id = fmt::format("deb/{}@{}#{}", package, found->version, name),
-                       .file = file_name(package, found->version),
+                       .file = file_name(*found),
                        .platform = "x86_64-linux",
                        .size = found->size,
                        .sha256 = *found->sha256,
@@ -283,10 +187,11 @@ store::UnpackRules rules(const Requirement& /*requirement*/) {
 
 Provider deb_provider() {
     return {.name = "deb",
+            .source = "apt-get",
             .refusal = refusal,
             .resolve = resolve,
             .download = download,
-            .archive = store::ArchiveKind::deb,
+            .archive = [](std::string_view /*file*/) { return store::ArchiveKind::deb; },
             .rules = rules};
 }
 

@@ -39,7 +39,8 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
 
 Result<void> download(std::span<const plan::LockEntry> /*entries*/,
                       const sys::Path& /*directory*/,
-                      const Machine& /*machine*/) {
+                      const Machine& /*machine*/,
+                      const FetchOptions& /*options*/) {
     return {};
 }
 

@@ -17,6 +17,8 @@ using backend::Requirement;
 
 /// Wheels that hold one part of a CUDA toolkit in one merged folder.
 constexpr std::string_view kCudaPrefix = "nvidia-";
+/// The Python package of CUTLASS, which brings the sources of the library.
+constexpr std::string_view kCutlass = "nvidia-cutlass";
 
 /// Name, version and tags of a wheel, from its file name.
 struct WheelName {
@@ -124,7 +126,8 @@ Result<void> pip_download(const Machine& machine,
                           const std::string& name,
                           const std::string& version,
                           const std::vector<std::string>& tags,
-                          const sys::Path& directory) {
+                          const sys::Path& directory,
+                          const FetchOptions& options) {
     KB_TRY(std::vector<std::string> argv, pip_program(machine));
     argv.insert(argv.end(),
                 {"download",
@@ -146,6 +149,9 @@ Result<void> pip_download(const Machine& machine,
     for (const std::string& tag : tags) {
         argv.insert(argv.end(), {"--platform", tag});
     }
+    for (const std::string& index : options.extra_indexes) {
+        argv.insert(argv.end(), {"--extra-index-url", index});
+    }
     const std::string wanted = name + "==" + version;
     argv.insert(argv.end(), {"-d", directory.string(), wanted});
     for (std::size_t attempt = 0;; ++attempt) {
@@ -165,12 +171,13 @@ Result<void> pip_download(const Machine& machine,
 
 Result<void> download(std::span<const plan::LockEntry> entries,
                       const sys::Path& directory,
-                      const Machine& machine) {
+                      const Machine& machine,
+                      const FetchOptions& options) {
     for (const plan::LockEntry& entry : entries) {
         KB_TRY(const WheelName wheel, parse_wheel_name(entry.file));
         KB_TRY(const Requirement requirement, Requirement::parse(entry.id));
         KB_TRY(pip_download(
-            machine, requirement.name, requirement.version, wheel.platforms, directory));
+            machine, requirement.name, requirement.version, wheel.platforms, directory, options));
         if (!sys::exists(machine.fs, directory / entry.file)) {
             return Error{.code = ErrorCode::not_found,
                          .message = fmt::format(
@@ -227,7 +234,7 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
         directory = options.export_to.value_or(temporary);
         KB_TRY(machine.fs.make_directories(directory));
         const auto fetched =
-            pip_download(machine, requirement.name, requirement.version, tags, directory);
+            pip_download(machine, requirement.name, requirement.version, tags, directory, options);
         if (!fetched) {
             static_cast<void>(machine.fs.remove_tree(temporary).has_value());
             return fetched.error();
@@ -260,16 +267,42 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
     return std::vector{std::move(entry)};
 }
 
-store::UnpackRules rules(const Requirement& requirement) {
-    if (requirement.name.starts_with(kCudaPrefix)) {
-        const std::string root = fmt::format(
-            "nvidia/cu{}/", requirement.version.substr(0, requirement.version.find('.')));
-        return {.keep = {{root + "lib/cmake/", std::nullopt},
-                         {root + "bin/", "bin/"},
+/// Folder of a wheel "nvidia-cuda-nvcc-cu12": up to CUDA 12 each component has its own.
+std::string component_folder(std::string_view name) {
+    name.remove_prefix(kCudaPrefix.size());
+    return fmt::format("nvidia/{}/", replace_all(name.substr(0, name.rfind('-')), "-", "_"));
+}
+
+store::UnpackRules cuda_rules(const Requirement& requirement) {
+    if (requirement.name.ends_with("-cu11") || requirement.name.ends_with("-cu12")) {
+        // The compiler is a deb: of "nvidia-cuda-nvcc" only headers and libnvvm are used.
+        const std::string root = component_folder(requirement.name);
+        return {.keep = {{root + "include/__init__.py", std::nullopt},
+                         {root + "lib/__init__.py", std::nullopt},
+                         {root + "lib/cmake/", std::nullopt},
                          {root + "include/", "include/"},
                          {root + "lib/", "lib/"},
-                         {root + "nvvm/", "nvvm/"}},
-                .executable = {"bin/", "nvvm/bin/"}};
+                         {root + "nvvm/lib64/", "nvvm/lib64/"}}};
+    }
+    // "cccl" from 13.3 on has versions of its own, but the major one is that of the toolkit.
+    const std::string root =
+        fmt::format("nvidia/cu{}/", requirement.version.substr(0, requirement.version.find('.')));
+    return {.keep = {{root + "lib/cmake/", std::nullopt},
+                     {root + "bin/", "bin/"},
+                     {root + "include/", "include/"},
+                     {root + "lib/", "lib/"},
+                     {root + "nvvm/", "nvvm/"}},
+            .executable = {"bin/", "nvvm/bin/"}};
+}
+
+store::UnpackRules rules(const Requirement& requirement) {
+    if (requirement.name == kCutlass) {
+        const std::string root = "cutlass_library/source/";
+        return {.keep = {{root + "include/", "include/"},
+                         {root + "tools/util/include/", "tools/util/include/"}}};
+    }
+    if (requirement.name.starts_with(kCudaPrefix)) {
+        return cuda_rules(requirement);
     }
     // "tvm_ffi" for "apache-tvm-ffi": the package is not always called like its distribution.
     const std::string package = requirement.name == "apache-tvm-ffi" ? "tvm_ffi" : requirement.name;
@@ -281,7 +314,9 @@ store::UnpackRules rules(const Requirement& requirement) {
 }
 
 std::string refusal(const Requirement& requirement) {
-    const bool cuda = requirement.name.starts_with(kCudaPrefix) && requirement.slice.empty();
+    // "#cuda-13.5" names the toolkit where the version of a part does not.
+    const bool cuda = requirement.name.starts_with(kCudaPrefix) && requirement.name != kCutlass &&
+                      (requirement.slice.empty() || requirement.slice.starts_with("cuda-"));
     const bool headers = requirement.slice == "include";
     return cuda || headers ? std::string{}
                            : fmt::format("wheels have no slice '{}'", requirement.slice);
@@ -291,10 +326,11 @@ std::string refusal(const Requirement& requirement) {
 
 Provider wheel_provider() {
     return {.name = "wheel",
+            .source = "pip",
             .refusal = refusal,
             .resolve = resolve,
             .download = download,
-            .archive = store::ArchiveKind::zip,
+            .archive = [](std::string_view /*file*/) { return store::ArchiveKind::zip; },
             .rules = rules};
 }
 
