@@ -10,6 +10,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace kb::toolchain {
@@ -90,10 +91,14 @@ Result<void> get_file(const std::string& place,
         return copy_local(place, target, machine);
     }
     KB_TRY(const http::Url url, http::Url::parse(place));
-    const auto own = options.http == nullptr ? http::make_curl_client() : nullptr;
-    http::HttpClient& client = own ? *own : *options.http;
+    std::unique_ptr<http::HttpClient> own;
+    http::HttpClient* client = options.http;
+    if (client == nullptr) {
+        own = http::make_curl_client();
+        client = own.get();
+    }
     for (std::size_t attempt = 0;; ++attempt) {
-        auto done = try_download(client, url, target, machine);
+        auto done = try_download(*client, url, target, machine);
         if (done) {
             return {};
         }
