@@ -152,7 +152,38 @@ Result<void> Unescaper::finish() const {
     return {};
 }
 
+namespace {
+
+/// Decodes groups of four letters without padding from the start of `text`; how many letters.
+std::size_t decode_whole_groups(std::string_view text, std::string& out) {
+    const std::size_t before = out.size();
+    out.resize(before + text.size() / 4 * 3);
+    char* to = out.data() + before;
+    std::size_t at = 0;
+    for (; at + 4 <= text.size(); at += 4) {
+        std::array<std::int32_t, 4> value{};
+        for (std::size_t k = 0; k < 4; ++k) {
+            value[k] = kBase64[static_cast<unsigned char>(text[at + k])];
+        }
+        if ((value[0] | value[1] | value[2] | value[3]) < 0) { // kNone is the only negative one
+            break;
+        }
+        const auto bits =
+            static_cast<std::uint32_t>(value[0] << 18 | value[1] << 12 | value[2] << 6 | value[3]);
+        *to++ = static_cast<char>(bits >> 16U & 0xFFU);
+        *to++ = static_cast<char>(bits >> 8U & 0xFFU);
+        *to++ = static_cast<char>(bits & 0xFFU);
+    }
+    out.resize(before + at / 4 * 3);
+    return at;
+}
+
+} // namespace
+
 bool Base64Decoder::feed(std::string_view text, std::string& out) {
+    if (filled_ == 0 && padding_ == 0 && !over_) {
+        text.remove_prefix(decode_whole_groups(text, out));
+    }
     for (const char c : text) {
         const std::int8_t value = kBase64[static_cast<unsigned char>(c)];
         if (over_ || (value == kNone && (c != '=' || filled_ < 2)) ||

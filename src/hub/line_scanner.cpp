@@ -87,7 +87,11 @@ Result<void> LineScanner::take(char c) {
 
 /// Number of bytes used: up to the closing quote, or a line feed, which no JSON string holds.
 Result<std::size_t> LineScanner::take_long_string(std::string_view bytes) {
-    std::size_t end = 0;
+    // Content is base64 as a rule: up to the quotation mark nothing else has a meaning.
+    const std::string_view plain = bytes.substr(0, bytes.find('"'));
+    const bool is_plain = !escaped_ && plain.find('\\') == std::string_view::npos &&
+                          plain.find('\n') == std::string_view::npos;
+    std::size_t end = is_plain ? plain.size() : 0;
     while (end < bytes.size()) {
         const char c = bytes[end];
         if (escaped_) {
