@@ -16,6 +16,11 @@ check "list-variants names both backends" sh -c "'$kb' list-variants first | gre
 check "every line of list-variants --json is JSON with a schema" sh -c "'$kb' list-variants first --json | python3 -c 'import json,sys; assert json.load(sys.stdin)[\"schema\"]'"
 check "a dry run needs no toolchain and writes nothing" "$kb" build first --matrix --dry-run --json
 check_not "nothing was written by the dry run" test -e first/build
+check "a stable project names nothing that ties it to one torch" sh -c "'$kb' explain stable-abi first | grep -q 'name nothing of torch outside'"
+binding=$(find first -name '*binding.cpp' | head -1)
+printf '#include <torch/extension.h>\n' >>"$binding"
+check "explain stable-abi names the line and what is stable instead" \
+  sh -c "'$kb' explain stable-abi first | grep -q 'binding.cpp:[0-9]*: includes .torch/extension.h.; instead: torch/csrc/stable/tensor.h'"
 # Every command has a page, which names every option that --help lists (the selection is described once).
 python3 - "$kb" "$repo/docs" >pages.txt <<'PY'
 import pathlib, re, subprocess, sys

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/rules.hpp"
 #include "base/text.hpp"
+#include "check/stable_sources.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
 #include "cli/render.hpp"
@@ -18,7 +19,8 @@ namespace {
 constexpr std::string_view kDescription =
     R"(Says why a decision is as it is. WHAT is the name of a variant (chosen or left out, its
 architectures, compilations, needs and build key), a source file (how it is compiled, and who shares
-the object), an architecture (what each toolkit makes of it), or a rule that '--explain' named.
+the object), an architecture (what each toolkit makes of it), a rule that '--explain' named, or 'stable-abi': the
+lines that tie the sources to one torch version, with what the stable ABI has instead.
 Writes nothing.
 
 Exit codes: 0 explained, 2 nothing is called so, 3 build.toml.
@@ -27,7 +29,10 @@ Examples:
   kernel-builder explain torch-stable-abi211-cu130-x86_64-linux
   kernel-builder explain norm_cuda/norm.cu
   kernel-builder explain 10.3a
-  kernel-builder explain not-in-bundle)";
+  kernel-builder explain not-in-bundle
+  kernel-builder explain stable-abi)";
+
+constexpr std::uint64_t kMaxSource = 16UL << 20U;
 
 struct ExplainOptions {
     std::string what{};
@@ -66,7 +71,7 @@ std::string explain_planned(const plan::Plan& plan, const plan::PlannedVariant& 
         text += fmt::format("  compiles {} ({}, {})\n",
                             tu.source.text(),
                             tu.torch.empty() ? std::string{"without torch"}
-                                                          : "torch " + tu.torch.to_text(),
+                                             : "torch " + tu.torch.to_text(),
                             counted(static_cast<std::size_t>(sharing), "variant"));
     }
     for (const plan::Requirement& requirement : variant.requirements()) {
@@ -169,6 +174,49 @@ std::optional<std::string> explain_rule(const std::string& word) {
     return std::nullopt;
 }
 
+std::string explain_use(const std::string& path, const check::UnstableUse& use) {
+    const bool header = use.kind == check::UnstableUse::Kind::header;
+    std::string text = fmt::format(
+        "  {}:{}: {} '{}'", path, use.line, header ? "includes" : "uses", escape_control(use.what));
+    return text +
+           (use.replacement.empty() ? "\n" : fmt::format("; instead: {}\n", use.replacement));
+}
+
+/// Nothing when a source cannot be read, which is printed.
+std::optional<std::string> explain_stable_abi(const std::string& directory,
+                                              const Services& services) {
+    const auto project = open_project(directory, Strict::no, services);
+    const auto snapshot = project ? project::read_snapshot(services.fs, *project)
+                                  : Result<plan::SourceSnapshot>{Error{}};
+    if (!project) {
+        return std::nullopt;
+    }
+    if (!snapshot) {
+        render_error(snapshot.error(), services.terminal);
+        return std::nullopt;
+    }
+    std::string lines;
+    std::size_t count = 0;
+    for (const plan::SourceFile& file : snapshot->files) {
+        const auto text = services.fs.read_file(project->root() / file.path.text(), kMaxSource);
+        if (!text) {
+            render_error(text.error(), services.terminal);
+            return std::nullopt;
+        }
+        if (file.path.extension() == ".py") {
+            continue;
+        }
+        for (const check::UnstableUse& use : check::find_unstable_uses(*text)) {
+            lines += explain_use(file.path.text(), use);
+            ++count;
+        }
+    }
+    return count == 0
+               ? std::string{"the sources name nothing of torch outside the stable "
+                             "ABI; 'check-abi' proves it of the binary\n"}
+               : fmt::format("{} of the sources to change\n{}", counted(count, "line"), lines);
+}
+
 class Explain final : public Command {
 public:
     [[nodiscard]] std::string_view name() const override { return "explain"; }
@@ -194,6 +242,15 @@ public:
     }
 
     ExitCode run(const Services& services) override {
+        // A rule as well; where there is a project its sources are what the question is about.
+        const sys::Path config = services.current_directory / options_.directory / "build.toml";
+        if (options_.what == "stable-abi" && sys::exists(services.fs, config)) {
+            const auto lines = explain_stable_abi(options_.directory, services);
+            if (lines) {
+                services.terminal.out(explain_rule(options_.what).value_or("") + *lines);
+            }
+            return lines ? ExitCode::ok : ExitCode::configuration;
+        }
         // These need no project.
         for (const auto& text : {explain_rule(options_.what), explain_arch(options_.what)}) {
             if (text) {
