@@ -206,7 +206,8 @@ private:
         KB_TRY(const NinjaResult result,
                run_ninja(request, services_.processes, events_.on_progress));
         KB_TRY(report_.compiled, pool.read_log(fs));
-        KB_TRY(write_peaks(fs, workspace_, input_.plan, report_.compiled));
+        KB_TRY(learn_costs(
+            fs, workspace_, costs_beside(options_.store), input_.plan, report_.compiled));
         std::ranges::sort(report_.compiled, std::ranges::greater{}, &LaunchRecord::wall_seconds);
         if (result.status.kind == sys::ExitStatus::Kind::interrupted || sys::interrupted()) {
             return false;
@@ -283,6 +284,11 @@ private:
             if (result.report->passed()) {
                 KB_TRY(const digest::Digest sealed, seal(context, variant));
                 package_digest = sealed.hex();
+                KB_TRY(learn_package(services_.fs,
+                                     workspace_,
+                                     costs_beside(options_.store),
+                                     variant,
+                                     input_.project.root() / "build" / result.variant));
             } else {
                 result.outcome = Outcome::check_failed;
                 for (const check::Finding& finding : result.report->findings) {
@@ -357,6 +363,28 @@ Result<VariantState> read_state(const BuildServices& services,
 }
 
 } // namespace
+
+sys::Path costs_beside(const sys::Path& store) {
+    return store.parent_path() / "learnt";
+}
+
+Estimate foresee(const BuildServices& services,
+                 const BuildInput& input,
+                 const WorkList& work,
+                 const BuildOptions& options) {
+    const Workspace workspace{.state = input.project.state(), .level = options.level};
+    const CostTable steps = load_costs(services.fs, workspace.peaks());
+    const CostTable classes = load_costs(services.fs, costs_beside(options.store));
+    return estimate({.plan = input.plan,
+                     .work = work,
+                     .steps = steps,
+                     .classes = classes,
+                     .jobs = options.jobs,
+                     .memory_bytes = options.memory_bytes,
+                     .is_made = [&](std::string_view output) {
+                         return sys::exists(services.fs, workspace.work() / output);
+                     }});
+}
 
 bool BuildReport::ok() const {
     return std::ranges::all_of(variants,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "build/estimate.hpp"
 #include "build/ninja_run.hpp"
 #include "build/record.hpp"
 #include "build/tokens.hpp"
@@ -91,6 +92,16 @@ struct BuildInput {
 /// Last record and soundness of each variant of the plan.
 Result<std::vector<VariantState>>
 read_states(const BuildServices& services, const project::Project& project, const plan::Plan& plan);
+
+/// What run() would take, from what earlier builds of this project took, else from the table of
+/// classes beside the store. Needs no toolchain and writes nothing.
+Estimate foresee(const BuildServices& services,
+                 const BuildInput& input,
+                 const WorkList& work,
+                 const BuildOptions& options);
+
+/// The table of classes: "learnt" beside the store, as ccache is.
+[[nodiscard]] sys::Path costs_beside(const sys::Path& store);
 
 /// Builds the stale variants: provision, materialise, one Ninja run in the sandbox, then per
 /// variant whose library exists assemble, check, seal, record. Variants that cannot be finished do

@@ -3,6 +3,7 @@
 
 #include "backend/mounts.hpp"
 #include "base/text.hpp"
+#include "build/learnt.hpp"
 #include "generate/package_files.hpp"
 
 #include <fmt/format.h>
@@ -18,34 +19,6 @@ write_input(sys::FileSystem& fs, const sys::Path& path, std::string_view content
     KB_TRY(fs.make_directories(path.parent_path()));
     KB_TRY(fs.write_scratch(path, content, mode));
     return fs.set_mtime(path, backend::kSourceDateEpoch);
-}
-
-/// What the compiler is likely to need for the same source again, whatever torch or flags.
-std::string peak_key(const plan::Tu& tu) {
-    return fmt::format("{} {}{}",
-                       backend::to_text(tu.kind),
-                       tu.source.text(),
-                       tu.torch.empty() ? "" : " torch");
-}
-
-// "<kind> <source>[ torch]\t<bytes>"
-std::map<std::string, std::uint64_t> parse_peaks(std::string_view text) {
-    std::map<std::string, std::uint64_t> out;
-    for (const std::string_view line : split(text, '\n')) {
-        const std::size_t tab = line.find('\t');
-        if (tab == std::string_view::npos) {
-            continue;
-        }
-        if (const auto bytes = parse_unsigned(line.substr(tab + 1))) {
-            out.emplace(line.substr(0, tab), *bytes);
-        }
-    }
-    return out;
-}
-
-std::map<std::string, std::uint64_t> load_peaks(sys::FileSystem& fs, const Workspace& workspace) {
-    const Result<std::string> text = fs.read_file(workspace.peaks());
-    return text ? parse_peaks(*text) : std::map<std::string, std::uint64_t>{};
 }
 
 } // namespace
@@ -82,36 +55,58 @@ Result<void> materialise(sys::FileSystem& fs,
 
 std::map<std::string, std::uint64_t>
 read_peaks(sys::FileSystem& fs, const Workspace& workspace, const plan::Plan& plan) {
-    const std::map<std::string, std::uint64_t> known = load_peaks(fs, workspace);
+    const CostTable known = load_costs(fs, workspace.peaks());
     std::map<std::string, std::uint64_t> out;
     for (const plan::Tu& tu : plan.tus) {
-        if (const auto found = known.find(peak_key(tu)); found != known.end()) {
-            out.emplace(tu.object, found->second);
+        if (const auto found = known.find(step_key(tu)); found != known.end()) {
+            out.emplace(tu.object, found->second.peak_bytes);
         }
     }
     return out;
 }
 
-Result<void> write_peaks(sys::FileSystem& fs,
+Result<void> learn_costs(sys::FileSystem& fs,
                          const Workspace& workspace,
+                         const sys::Path& classes_path,
                          const plan::Plan& plan,
                          std::span<const LaunchRecord> log) {
     if (log.empty()) {
         return {};
     }
-    std::map<std::string, std::uint64_t> known = load_peaks(fs, workspace);
+    CostTable steps = load_costs(fs, workspace.peaks());
+    CostTable classes = load_costs(fs, classes_path);
     for (const LaunchRecord& record : log) {
         const auto tu = std::ranges::find(plan.tus, record.object, &plan::Tu::object);
         if (tu != plan.tus.end() && record.exit_code == 0) {
-            known[peak_key(*tu)] = record.peak_bytes;
+            const auto object = fs.stat(workspace.work() / record.object);
+            learn_step(*tu, record, object ? object->size : 0, steps, classes);
         }
     }
-    std::string text;
-    for (const auto& [key, bytes] : known) {
-        text += fmt::format("{}\t{}\n", key, bytes);
+    KB_TRY(save_costs(fs, workspace.peaks(), steps));
+    return save_costs(fs, classes_path, classes);
+}
+
+Result<void> learn_package(sys::FileSystem& fs,
+                           const Workspace& workspace,
+                           const sys::Path& classes_path,
+                           const plan::PlannedVariant& variant,
+                           const sys::Path& package) {
+    Cost cost;
+    KB_TRY(const std::vector<sys::WalkEntry> entries, sys::walk(fs, package));
+    for (const sys::WalkEntry& entry : entries) {
+        cost.bytes += entry.info.type == sys::FileType::regular ? entry.info.size : 0;
     }
-    KB_TRY(fs.make_directories(workspace.peaks().parent_path()));
-    return fs.write_atomic(workspace.peaks(), text, FileMode::regular);
+    if (const Result<std::string> log = fs.read_file(workspace.work() / ".ninja_log")) {
+        const auto seconds = parse_ninja_log(*log);
+        if (const auto found = seconds.find(variant.link.output); found != seconds.end()) {
+            cost.cpu_seconds = found->second;
+        }
+    }
+    CostTable steps = load_costs(fs, workspace.peaks());
+    CostTable classes = load_costs(fs, classes_path);
+    learn_link(variant, cost, steps, classes);
+    KB_TRY(save_costs(fs, workspace.peaks(), steps));
+    return save_costs(fs, classes_path, classes);
 }
 
 } // namespace kb::build

@@ -76,10 +76,18 @@ Result<void> materialise(sys::FileSystem& fs,
 /// compiler.
 std::map<std::string, std::uint64_t>
 read_peaks(sys::FileSystem& fs, const Workspace& workspace, const plan::Plan& plan);
-/// Remembers the peaks of a run.
-Result<void> write_peaks(sys::FileSystem& fs,
+/// Remembers what the compilers of a run took, for the steps of this project and for their classes
+/// in the table beside the store.
+Result<void> learn_costs(sys::FileSystem& fs,
                          const Workspace& workspace,
+                         const sys::Path& classes_path,
                          const plan::Plan& plan,
                          std::span<const LaunchRecord> log);
+/// The same for a variant's link and package.
+Result<void> learn_package(sys::FileSystem& fs,
+                           const Workspace& workspace,
+                           const sys::Path& classes_path,
+                           const plan::PlannedVariant& variant,
+                           const sys::Path& package);
 
 } // namespace kb::build

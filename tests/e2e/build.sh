@@ -46,6 +46,23 @@ if [ "$(id -u)" = 0 ]; then
   check "without a network route --offline builds from the store" unshare --net -- "$kb" build k --matrix --offline
   same_tree "with the same bytes" k/build killed/build
 fi
+# --dry-run foresees what a build takes, from what one before took.
+rm -rf killed/build killed/.kernel-builder/work killed/.kernel-builder/stage
+"$kb" build killed --matrix --no-cache --dry-run --json >foreseen.json 2>/dev/null
+check_not "--dry-run writes nothing" test -e killed/build -o -e killed/.kernel-builder/work
+build killed --matrix --no-cache --json >done.json 2>/dev/null
+check "steps and bytes of a build are foreseen, its CPU time roughly" python3 - foreseen.json done.json killed <<'PY'
+import json, pathlib, sys
+said, did, root = json.load(open(sys.argv[1]))["prediction"], json.load(open(sys.argv[2])), pathlib.Path(sys.argv[3])
+sizes = lambda *globs: sum(p.stat().st_size for g in globs for p in root.glob(g) if p.is_file())
+package, disk = sizes("build/*/**/*"), sizes("build/*/**/*", ".kernel-builder/work/tu/*.o", ".kernel-builder/work/link/*/*.so")
+took = [line.split("\t") for line in (root / ".kernel-builder/record/peaks").read_text().splitlines()]
+cpu, peaks = sum(int(f[2]) for f in took) / 1000, sorted((int(f[1]) for f in took), reverse=True)
+print(said, package, disk, cpu, peaks)
+assert said["compilations"] == did["compiled"] and said["links"] == 2 and said["unmeasured"] == 0
+assert abs(said["upload-bytes"] / package - 1) < 0.01 and abs(said["disk-bytes"] / disk - 1) < 0.25
+assert 0.5 < said["cpu-seconds"] / cpu < 2 and peaks[0] * 0.75 < said["peak-bytes"]
+PY
 # --check-reproducible: equal for a CPU kernel; what makes a difference is named.
 "$kb" init again --name me/again --backends cpu >/dev/null 2>&1
 check_exit 0 "two builds gave the same bytes" "--check-reproducible: a CPU kernel gives the same bytes twice" build again --check-reproducible

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "build/pipeline.hpp"
 #include "build/reproduce.hpp"
+#include "cli/commands/build_json.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
 #include "cli/open_store.hpp"
@@ -69,72 +70,6 @@ struct Prepared {
     build::WorkList work{};
 };
 
-document::Node json_of(const build::WorkList& work, const plan::Plan& plan) {
-    const plan::PlanCounts counts = plan::count(plan);
-    document::Node stale = document::Node::array();
-    for (const build::WorkItem& item : work.stale) {
-        stale.push(document::Node::table(
-            {{"variant", item.variant}, {"reason", item.reason}, {"difference", item.difference}}));
-    }
-    return document::Node::table({{"schema", "kernel-builder/build-plan/1"},
-                                  {"variants", counts.variants},
-                                  {"units", counts.tus_distinct},
-                                  {"units-without-sharing", counts.tus_in_all},
-                                  {"arch-compiles", counts.arch_compiles},
-                                  {"links", counts.links},
-                                  {"lock", plan.lock_origin},
-                                  {"lock-digest", plan.lock_digest.hex()},
-                                  {"stale", std::move(stale)},
-                                  {"fresh", document::Node::strings(work.fresh)}});
-}
-
-document::Node json_of(const build::BuildReport& report) {
-    document::Node variants = document::Node::array();
-    for (const build::VariantResult& v : report.variants) {
-        variants.push(document::Node::table({{"variant", v.variant},
-                                             {"outcome", build::to_text(v.outcome)},
-                                             {"failures", document::Node::strings(v.failures)}}));
-    }
-    document::Node failures = document::Node::array();
-    for (const build::StepFailure& f : report.failures) {
-        failures.push(document::Node::table({{"what", f.what},
-                                             {"variants", document::Node::strings(f.variants)},
-                                             {"output", f.text}}));
-    }
-    return document::Node::table({{"schema", "kernel-builder/build/1"},
-                                  {"variants", std::move(variants)},
-                                  {"up-to-date", document::Node::strings(report.fresh)},
-                                  {"failures", std::move(failures)},
-                                  {"units", report.objects_wanted},
-                                  {"compiled", report.compiled.size()},
-                                  {"seconds", report.seconds}});
-}
-
-document::Node json_of(const build::ReproduceReport& report) {
-    document::Node differences = document::Node::array();
-    for (const build::FileDifference& d : report.differences) {
-        differences.push(document::Node::table(
-            {{"file", d.file},
-             {"section", d.section.empty() ? document::Node{} : document::Node{d.section}},
-             {"offset", d.offset},
-             {"what", d.what}}));
-    }
-    document::Node builds = document::Node::array();
-    for (const build::BuildReport& built : report.builds) {
-        builds.push(json_of(built));
-    }
-    document::Node kept = document::Node::array();
-    for (const sys::Path& path : report.kept) {
-        kept.push(document::Node{path.string()});
-    }
-    return document::Node::table({{"schema", "kernel-builder/reproducible/1"},
-                                  {"variant", report.variant},
-                                  {"reproducible", report.equal()},
-                                  {"differences", std::move(differences)},
-                                  {"builds", std::move(builds)},
-                                  {"kept", std::move(kept)}});
-}
-
 class BuildCommand final : public Command {
 public:
     [[nodiscard]] std::string_view name() const override { return "build"; }
@@ -195,7 +130,7 @@ public:
              .help = "build one variant twice in other circumstances and compare every byte",
              .target = &options_.check_reproducible},
             {.name = "--dry-run",
-             .help = "say what would be built and stop",
+             .help = "say what would be built, what that takes, and stop",
              .target = &options_.dry_run},
             {.name = "--explain",
              .help = "say for each variant why it is built",
@@ -372,7 +307,8 @@ private:
 
     void show_plan(const Prepared& prepared, const Services& services) const {
         if (options_.json && options_.dry_run) {
-            services.terminal.out(document::write_json(json_of(prepared.work, prepared.plan)));
+            services.terminal.out(document::write_json(
+                json_of(prepared.work, prepared.plan, foresee(prepared, services))));
             return;
         }
         const plan::PlanCounts counts = plan::count(prepared.plan);
@@ -392,6 +328,9 @@ private:
                             counts.tus_in_all,
                             counted(counts.arch_compiles, "compilation"),
                             prepared.plan.lock_origin);
+        if (options_.dry_run) {
+            text += text_of(foresee(prepared, services), build_options(prepared, services).jobs);
+        }
         if (options_.json) {
             services.terminal.err(text);
         } else {
@@ -406,9 +345,11 @@ private:
                 .environment = services.environment};
     }
 
-    ExitCode build_variants(const Prepared& prepared, const Services& services) {
+    /// Without what fetching needs.
+    [[nodiscard]] build::BuildOptions build_options(const Prepared& prepared,
+                                                    const Services& services) const {
         const sys::HostLimits limits = sys::read_host_limits(services.fs);
-        build::BuildOptions options{
+        return build::BuildOptions{
             .store = prepared.settings.store,
             .level = sandbox::parse_level(prepared.settings.sandbox).value(),
             .jobs = static_cast<unsigned>(prepared.settings.jobs.value_or(limits.cpus)),
@@ -418,6 +359,21 @@ private:
             .use_cache = !options_.no_cache,
             .allow_unchecked = options_.allow_unchecked,
             .self = services.self};
+    }
+
+    [[nodiscard]] build::Estimate foresee(const Prepared& prepared,
+                                          const Services& services) const {
+        return build::foresee(build_services(services),
+                              {.project = prepared.project,
+                               .snapshot = prepared.snapshot,
+                               .plan = prepared.plan,
+                               .lock = prepared.lock.lock},
+                              prepared.work,
+                              build_options(prepared, services));
+    }
+
+    ExitCode build_variants(const Prepared& prepared, const Services& services) {
+        build::BuildOptions options = build_options(prepared, services);
         ProgressLine progress{services.terminal, services.clock};
         options.fetch = fetch_options(prepared.settings);
         options.fetch.jobs = options.jobs;
