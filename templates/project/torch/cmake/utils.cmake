@@ -43,6 +43,11 @@ endfunction()
 # Compilers, versions and bounds; sets KB_TOOLKIT (the row of the architecture tables), KB_OPS and
 # KB_VARIANT. A macro, because languages can be enabled only in the scope of the directory.
 macro(kb_check_environment)
+  if(KB_LANGUAGE_IS_GUESSED AND NOT KB_BACKEND IN_LIST KB_BACKENDS AND "cpu" IN_LIST KB_BACKENDS)
+    message(STATUS "build.toml does not list the backend '${KB_BACKEND}' of this torch: the CPU kernel is built")
+    set(GPU_LANG CPU CACHE STRING "Language of the GPU code: CPU, CUDA, HIP, METAL or SYCL" FORCE)
+    set(KB_BACKEND cpu)
+  endif()
   if(NOT KB_BACKEND IN_LIST KB_BACKENDS)
     list(JOIN KB_BACKENDS ", " kb_text)
     message(FATAL_ERROR "build.toml does not list the backend '${KB_BACKEND}' (it lists: ${kb_text}); "
