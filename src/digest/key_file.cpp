@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -18,13 +19,21 @@ constexpr std::uint64_t repeat(std::uint8_t byte) {
     return 0x0101010101010101U * byte;
 }
 
-/// Whether a byte is below `limit` (at most 0x80) or DEL. Eight at a time, since every word of
+/// Whether a byte is below `limit` (at most 0x80) or DEL. Many at a time, since every word of
 /// every key passes here; the borrow trick is exact for "is there any".
 bool has_control(std::string_view text, std::uint8_t limit) {
     const auto hits = [limit](std::uint64_t word) {
         const std::uint64_t del = word ^ repeat(0x7f);
         return (((word - repeat(limit)) & ~word) | ((del - repeat(1)) & ~del)) & repeat(0x80);
     };
+    constexpr std::size_t kBlock = 4 * sizeof(std::uint64_t);
+    for (; text.size() >= kBlock; text.remove_prefix(kBlock)) {
+        std::array<std::uint64_t, 4> words{};
+        std::memcpy(words.data(), text.data(), kBlock);
+        if ((hits(words[0]) | hits(words[1]) | hits(words[2]) | hits(words[3])) != 0) {
+            return true;
+        }
+    }
     for (; text.size() >= sizeof(std::uint64_t); text.remove_prefix(sizeof(std::uint64_t))) {
         std::uint64_t word = 0;
         std::memcpy(&word, text.data(), sizeof word);

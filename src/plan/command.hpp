@@ -44,7 +44,7 @@ struct LinkRequest {
     /// Stubs without content: needed whether a symbol of theirs is used or not.
     std::span<const std::string> needed{};
     /// Needed only if used.
-    std::vector<std::string> libraries{};
+    std::span<const std::string> libraries{};
     std::string output{};
 };
 

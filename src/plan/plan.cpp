@@ -32,10 +32,6 @@ std::string link_flags(const Link& link) {
     return text;
 }
 
-std::string shared_name(std::string_view library) {
-    return std::string{"lib"}.append(library).append(".so");
-}
-
 /// What concerns whole variants; TUs and the mistakes in their sources are the builder's.
 class Planner {
 public:
@@ -45,6 +41,14 @@ public:
     std::optional<Plan> run();
 
 private:
+    /// What all variants of a backend and framework are linked with, by link name.
+    struct Libraries {
+        std::vector<std::string> needed{};
+        std::vector<std::string> if_used{};
+        /// File names of both.
+        Words promised{};
+    };
+
     void report_nothing_selected(const VariantChoice& choice);
     PlannedVariant plan_variant(ChosenVariant chosen);
     void add_promises(PlannedVariant& variant, const HostRow& host);
@@ -55,16 +59,14 @@ private:
     void add_metadata_lines(digest::KeyFile& key);
     void add_dependency_lines(digest::KeyFile& key, BackendId backend);
     void add_requirements();
-    /// Those that a library of this kind always needs.
-    [[nodiscard]] const std::vector<std::string>& torch_libraries(const Variant& what);
+    [[nodiscard]] const Libraries& libraries_for(const Variant& what);
 
     const PlanInput& input_;
     Diagnostics& diagnostics_;
     TuBuilder builder_;
     Plan plan_;
     std::map<BackendId, std::string> ops_ids_;
-    std::map<std::pair<BackendId, FrameworkId>, std::vector<std::string>> torch_libraries_;
-    std::vector<std::string> tvm_libraries_{"tvm_ffi"};
+    std::map<std::pair<BackendId, FrameworkId>, Libraries> libraries_;
     /// TUs of the variant at hand, in link order.
     std::vector<const Tu*> tus_;
     /// Requirements of all variants; true: the lock does not hold it.
@@ -104,16 +106,27 @@ void Planner::report_nothing_selected(const VariantChoice& choice) {
     diagnostics_.error("nothing-selected", input_.config.span, std::move(message), notes);
 }
 
-const std::vector<std::string>& Planner::torch_libraries(const Variant& what) {
-    const auto [place, added] =
-        torch_libraries_.try_emplace(std::pair{what.backend, what.framework});
-    if (added) {
-        place->second = backend::rules_of(what.backend)
-                            .torch_libraries(what.framework == FrameworkId::torch_stable_abi
-                                                 ? backend::TorchBinding::stable
-                                                 : backend::TorchBinding::versioned);
+const Planner::Libraries& Planner::libraries_for(const Variant& what) {
+    const auto [place, added] = libraries_.try_emplace(std::pair{what.backend, what.framework});
+    Libraries& libraries = place->second;
+    if (!added) {
+        return libraries;
     }
-    return place->second;
+    const backend::BackendRules& rules = backend::rules_of(what.backend);
+    if (what.framework == FrameworkId::tvm_ffi) {
+        libraries.needed = {"tvm_ffi"};
+    } else {
+        libraries.needed = rules.torch_libraries(what.framework == FrameworkId::torch_stable_abi
+                                                     ? backend::TorchBinding::stable
+                                                     : backend::TorchBinding::versioned);
+    }
+    libraries.if_used.assign(rules.runtime_libraries.begin(), rules.runtime_libraries.end());
+    for (const auto* names : {&libraries.needed, &libraries.if_used}) {
+        for (const std::string& name : *names) {
+            libraries.promised.add("lib" + name, ".so");
+        }
+    }
+    return libraries;
 }
 
 void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
@@ -122,38 +135,28 @@ void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
     Promises& promises = variant.promises;
     promises.device_code = rules.device_code;
     promises.libc_policy = host.libc_policy;
-    if (what.framework == FrameworkId::tvm_ffi) {
-        promises.libraries = {"libtvm_ffi.so"};
-    } else {
+    promises.libraries = libraries_for(what).promised;
+    if (what.framework != FrameworkId::tvm_ffi) {
         const bool stable = what.framework == FrameworkId::torch_stable_abi;
         promises.python_abi = input_.matrix.python_abi;
         (stable ? promises.torch_stable_abi : promises.torch) = what.framework_version;
-        for (const std::string& name : torch_libraries(what)) {
-            promises.libraries.push_back(shared_name(name));
-        }
-    }
-    for (const std::string_view name : rules.runtime_libraries) {
-        promises.libraries.push_back(shared_name(name));
     }
 }
 
 void Planner::add_link(PlannedVariant& variant) {
     const Variant& what = variant.name.variant();
-    const backend::BackendRules& rules = backend::rules_of(what.backend);
-    LinkRequest request{.library_dirs = {std::string{backend::kStubsMount}}};
+    const Libraries& libraries = libraries_for(what);
+    LinkRequest request{.library_dirs = {std::string{backend::kStubsMount}},
+                        .needed = libraries.needed,
+                        .libraries = libraries.if_used};
     const bool tvm = what.framework == FrameworkId::tvm_ffi;
     if (tvm) {
         request.library_dirs.push_back(backend::tvm_ffi_mount(what.framework_version) + "/stubs");
-        request.needed = tvm_libraries_;
     } else {
         request.library_dirs.push_back(backend::torch_mount(variant.torch) + "/stubs");
-        request.needed = torch_libraries(what);
     }
     if (what.backend == BackendId::cuda) {
         request.library_dirs.push_back(backend::cuda_mount(what.backend_version) + "/lib");
-    }
-    for (const std::string_view name : rules.runtime_libraries) {
-        request.libraries.emplace_back(name);
     }
     request.objects.reserve(tus_.size());
     for (const Tu* tu : tus_) {
@@ -284,6 +287,7 @@ std::optional<Plan> Planner::run() {
     plan_.lock_origin = input_.lock_origin;
     plan_.lock_digest = digest_of(input_.lock);
     plan_.variants.reserve(choice.chosen.size());
+    builder_.expect(choice.chosen.size());
     for (ChosenVariant& chosen : choice.chosen) {
         plan_.variants.push_back(plan_variant(std::move(chosen)));
     }

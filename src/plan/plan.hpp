@@ -52,7 +52,7 @@ struct Promises {
     std::optional<Version> torch{};
     /// Libraries that it needs besides the C and C++ runtime, by file name without version:
     /// "libtorch_cpu.so", "libcudart.so".
-    std::vector<std::string> libraries{};
+    Words libraries{};
 
     bool operator==(const Promises&) const = default;
 };

@@ -77,7 +77,7 @@ Node promises_node(const Promises& promises) {
                         {"python-abi", version_node(promises.python_abi)},
                         {"torch-stable-abi", version_node(promises.torch_stable_abi)},
                         {"torch", version_node(promises.torch)},
-                        {"libraries", Node::strings(promises.libraries)}});
+                        {"libraries", words_node(promises.libraries)}});
 }
 
 Node variant_node(const PlannedVariant& variant) {
@@ -225,7 +225,7 @@ Promises read_promises(Reader& reader) {
                       .python_abi = version_or_null(reader, "python-abi"),
                       .torch_stable_abi = optional_version(reader, "torch-stable-abi"),
                       .torch = optional_version(reader, "torch"),
-                      .libraries = texts(reader, "libraries")};
+                      .libraries = Words{texts(reader, "libraries")}};
     reader.finish({"device-code",
                    "archs",
                    "libc-policy",

@@ -195,8 +195,7 @@ TEST_CASE("a variant links its TUs against stubs and promises what it may need",
     CHECK_FALSE(cuda.promises.torch);
     CHECK(cuda.promises.python_abi == Version{{3, 9}});
     CHECK(cuda.promises.libraries ==
-          std::vector<std::string>{
-              "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so"});
+          Words{"libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so"});
     CHECK(plan.variants.front().promises.archs.empty());
     CHECK(plan.variants.front().promises.device_code == backend::DeviceCode::none);
 }

@@ -86,11 +86,22 @@ struct TuBuilder::Context {
     std::optional<Version> stable_abi{};
 };
 
+/// Rows stand in arrays: a multiplier without small factors keeps equal strides apart.
+constexpr std::size_t kMix = 0x9e3779b97f4a7c15U;
+
 std::size_t TuBuilder::TuKeyHash::operator()(const TuKey& key) const {
     const std::hash<const void*> hash;
-    // Rows stand in arrays: a multiplier without small factors keeps equal strides apart.
-    constexpr std::size_t kMix = 0x9e3779b97f4a7c15U;
     return ((hash(key.job) * kMix + hash(key.host)) * kMix + hash(key.framework)) * kMix >> 16U;
+}
+
+std::size_t TuBuilder::ListKeyHash::operator()(const ListKey& key) const {
+    const std::hash<const void*> hash;
+    return (hash(key.host) * kMix + hash(key.list)) * kMix >> 16U;
+}
+
+void TuBuilder::expect(std::size_t variants) {
+    by_request_.reserve(2 * variants); // a binding and device code, as most have
+    by_id_.reserve(variants);
 }
 
 TuBuilder::TuBuilder(const PlanInput& input, Diagnostics& diagnostics)
@@ -327,7 +338,7 @@ Words TuBuilder::command_for(const Job& job,
 }
 
 const Pins& TuBuilder::pinned(const std::vector<Requirement>& list, const HostRow& host) {
-    const auto [place, added] = pinned_lists_.try_emplace(ListKey{&host, &list});
+    const auto [place, added] = pinned_lists_.try_emplace(ListKey{.host = &host, .list = &list});
     if (added) {
         for (const Requirement& requirement : list) {
             std::string id = requirement.id();

@@ -57,6 +57,8 @@ class TuBuilder {
 public:
     TuBuilder(const PlanInput& input, Diagnostics& diagnostics);
 
+    /// Makes room for the TUs of that many variants.
+    void expect(std::size_t variants);
     [[nodiscard]] VariantRows rows_for(const ChosenVariant& variant) const;
     /// Jobs of a variant's backend with its toolkit, made once for all variants that share them;
     /// mistakes are reported once.
@@ -110,7 +112,16 @@ private:
         std::size_t operator()(const TuKey& key) const;
     };
 
-    using ListKey = std::pair<const HostRow*, const std::vector<Requirement>*>;
+    struct ListKey {
+        const HostRow* host = nullptr;
+        const std::vector<Requirement>* list = nullptr;
+
+        bool operator==(const ListKey&) const = default;
+    };
+
+    struct ListKeyHash {
+        std::size_t operator()(const ListKey& key) const;
+    };
 
     const PlanInput& input_;
     Diagnostics& diagnostics_;
@@ -122,7 +133,7 @@ private:
     std::unordered_map<std::string_view, const Tu*> by_id_;
     std::deque<Tu> tus_;
     std::map<std::pair<const HostRow*, std::string>, Pinned> pinned_;
-    std::map<ListKey, Pins> pinned_lists_;
+    std::unordered_map<ListKey, Pins, ListKeyHash> pinned_lists_;
     std::set<Span> reported_;
     std::string key_text_; ///< Of the TU at hand.
 };

@@ -59,7 +59,8 @@ package, disk = sizes("build/*/**/*"), sizes("build/*/**/*", ".kernel-builder/wo
 took = [line.split("\t") for line in (root / ".kernel-builder/record/peaks").read_text().splitlines()]
 cpu, peaks = sum(int(f[2]) for f in took) / 1000, sorted((int(f[1]) for f in took), reverse=True)
 print(said, package, disk, cpu, peaks)
-assert said["compilations"] == did["compiled"] and said["links"] == 2 and said["unmeasured"] == 0
+assert said["compilations"] == did["compiled"] and said["links"] == 2
+assert said["unmeasured"] <= 1  # a step that ended just before the kill above left an object and no measure
 assert abs(said["upload-bytes"] / package - 1) < 0.01 and abs(said["disk-bytes"] / disk - 1) < 0.25
 assert 0.5 < said["cpu-seconds"] / cpu < 2 and peaks[0] * 0.75 < said["peak-bytes"]
 PY
