@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/requirement.hpp"
 
+#include "base/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +22,34 @@ bool is_word(std::string_view text, std::string_view forbidden) {
     });
 }
 
+/// Debian policy 5.6.1.
+bool is_debian_name(std::string_view text) {
+    const auto is_alphanumeric = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    };
+    return text.size() >= 2 && is_alphanumeric(text.front()) &&
+           std::ranges::all_of(text, [&](char c) {
+               return is_alphanumeric(c) || c == '+' || c == '-' || c == '.';
+           });
+}
+
+/// What is wrong with name and version; "" when nothing is. pip and apt-get take a word with '/'
+/// for a path and one with '-' in front for an option.
+std::string_view fault_of(const Requirement& requirement) {
+    if (!is_word(requirement.name, "@#") || !is_word(requirement.version, "@#/")) {
+        return "the name or the version is malformed";
+    }
+    if (requirement.name.front() == '-' || requirement.version.front() == '-') {
+        return "the name or the version begins with '-'";
+    }
+    if (requirement.provider == "deb" && !is_debian_name(requirement.name)) {
+        return "no Debian package has such a name";
+    }
+    const bool may_be_path = requirement.provider == "git" || requirement.provider == "archive";
+    return !may_be_path && requirement.name.find('/') != std::string::npos ? "the name holds a '/'"
+                                                                           : std::string_view{};
+}
+
 } // namespace
 
 std::string Requirement::id() const {
@@ -31,7 +61,7 @@ Result<Requirement> Requirement::parse(std::string_view id) {
         return Error{ErrorCode::corrupt,
                      fmt::format("'{}' is not a requirement: {} (expected "
                                  "provider/name@version#slice)",
-                                 id,
+                                 escape_control(id),
                                  what),
                      {}};
     };
@@ -57,8 +87,8 @@ Result<Requirement> Requirement::parse(std::string_view id) {
     }
     requirement.name = rest.substr(0, at);
     requirement.version = rest.substr(at + 1);
-    if (!is_word(requirement.name, "@#") || !is_word(requirement.version, "@#/")) {
-        return fail("the name or the version is malformed");
+    if (const std::string_view fault = fault_of(requirement); !fault.empty()) {
+        return fail(fault);
     }
     return requirement;
 }

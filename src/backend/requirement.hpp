@@ -21,7 +21,9 @@ struct Requirement {
     std::string slice{};
 
     [[nodiscard]] std::string id() const;
-    /// `corrupt` when the text is not of this form, says which part.
+    /// `corrupt` when the text is not of this form, names it and says which part. Names and
+    /// versions become words of other programs' command lines: none begins with '-', only those of
+    /// git and archive hold a '/', those of deb are Debian's.
     [[nodiscard]] static Result<Requirement> parse(std::string_view id);
 
     auto operator<=>(const Requirement&) const = default;

@@ -32,10 +32,20 @@ TEST_CASE("a malformed requirement says which part is wrong", "[backend][require
         {"wheel/torch@1/2", "the name or the version is malformed"},
         {"wheel/torch@1#", "the slice is empty or malformed"},
         {"wheel/torch@1#a#b", "the slice is empty or malformed"},
+        {"deb/-oAPT::Update::Pre-Invoke::=id@1", "the name or the version begins with '-'"},
+        {"git/--upload-pack=id@v1", "the name or the version begins with '-'"},
+        {"git/me/lib@--upload-pack=id", "the name or the version begins with '-'"},
+        {"wheel/-r@1", "the name or the version begins with '-'"},
+        {"wheel//tmp/evil@1", "the name holds a '/'"},
+        {"deb//tmp/evil.deb@1", "no Debian package has such a name"},
+        {"deb/Libc6@1", "no Debian package has such a name"},
+        {"deb/libc6*@1", "no Debian package has such a name"},
+        {"deb/c@1", "no Debian package has such a name"},
     }));
     const auto requirement = Requirement::parse(id);
     REQUIRE_FALSE(requirement.has_value());
     CHECK(requirement.error().message.find(what) != std::string::npos);
+    CHECK(requirement.error().message.find("'" + id + "'") != std::string::npos);
     CHECK(requirement.error().code == ErrorCode::corrupt);
 }
 

@@ -10,7 +10,7 @@ namespace kb::binfmt {
 namespace {
 
 constexpr std::uint64_t kBlock = 256UL << 10U;
-/// Longest schema that is seen; torch's own have up to 1,500 bytes.
+/// Longest schema that is taken; torch's own have up to 1,500 bytes.
 constexpr std::uint64_t kMaxSchema = 8UL << 10U;
 constexpr std::size_t kMaxSchemas = 10'000;
 constexpr std::string_view kArrow = ") -> ";
@@ -73,12 +73,14 @@ bool is_schema(std::string_view text) {
            (result == "()" || begins_with_type(result));
 }
 
-/// `text` is part of the file; texts whose arrow lies in [begin, end) are taken.
+/// `text` is part of the file; texts whose first arrow in [begin, end) is there are taken. Each run
+/// of printable bytes is looked at once, however many arrows are in it.
 void scan(std::string_view text, std::size_t begin, std::size_t end, std::set<std::string>& out) {
-    for (std::size_t at = text.find(kArrow, begin); at < end && out.size() < kMaxSchemas;
-         at = text.find(kArrow, at + 1)) {
+    std::size_t behind = 0; // the run before
+    std::size_t at = text.find(kArrow, begin);
+    while (at < end && out.size() < kMaxSchemas) {
         std::size_t from = at;
-        while (from > 0 && is_text(text[from - 1])) {
+        while (from > behind && is_text(text[from - 1])) {
             --from;
         }
         std::size_t to = at;
@@ -88,9 +90,11 @@ void scan(std::string_view text, std::size_t begin, std::size_t end, std::set<st
         const bool whole =
             (from == 0 || text[from - 1] == '\0') && (to < text.size() && text[to] == '\0');
         const std::string_view found = text.substr(from, to - from);
-        if (whole && is_schema(found)) {
+        if (whole && found.size() <= kMaxSchema && is_schema(found)) {
             out.emplace(found);
         }
+        behind = to;
+        at = text.find(kArrow, to);
     }
 }
 

@@ -46,5 +46,33 @@ TEST_CASE("a schema across the border of two blocks is found", "[binfmt][schemas
     }
 }
 
+TEST_CASE("a text that is too long is no schema, what stands behind it is", "[binfmt][schemas]") {
+    const std::string schema = "f(Tensor x) -> Tensor";
+    const auto padded = [](std::size_t size) {
+        const std::string head = "f(Tensor x";
+        const std::string tail = ") -> Tensor";
+        return head + std::string(size - head.size() - tail.size(), 'x') + tail;
+    };
+    constexpr std::size_t kMost = 8UL << 10U;
+    for (const std::size_t before : {1UL, 200'000UL, (256UL << 10U) - kMost, 256UL << 10U}) {
+        CAPTURE(before);
+        CHECK(find(zeros(before) + padded(kMost) + zeros(1)).size() == 1);
+        CHECK(find(zeros(before) + padded(kMost + 1) + zeros(1) + schema + zeros(1)) ==
+              std::vector<std::string>{schema});
+    }
+}
+
+// Looking at the whole run for each arrow took minutes.
+TEST_CASE("a file of arrows costs its size", "[binfmt][schemas]") {
+    std::string bytes;
+    while (bytes.size() < 10UL << 20U) {
+        bytes += ") -> ";
+    }
+    CHECK(find(bytes).empty());
+    const std::string schema = "f(Tensor x) -> Tensor";
+    CHECK(find(bytes + zeros(1) + schema + zeros(1)) == std::vector<std::string>{schema});
+    CHECK(find("f(Tensor x) -> (Tensor) -> Tensor" + zeros(1)).size() == 1);
+}
+
 } // namespace
 } // namespace kb::binfmt

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binfmt/path_texts.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -16,6 +18,31 @@ constexpr std::uint64_t kBefore = 2;
 bool is_path_character(char c) {
     constexpr std::string_view kEnds = "\"'`<>|;:,*?()[]{}=$&!\\";
     return c > ' ' && c <= '~' && kEnds.find(c) == std::string_view::npos;
+}
+
+/// Bytes of the character that `text` begins with, when a path goes on with it; else 0.
+std::size_t path_character_length(std::string_view text) {
+    if (static_cast<unsigned char>(text[0]) < 0x80) {
+        return is_path_character(text[0]) ? 1 : 0;
+    }
+    if (text.starts_with('\xC2') && text.size() > 1 && static_cast<unsigned char>(text[1]) < 0xA0) {
+        return 0; // a control character
+    }
+    for (std::size_t length = 2; length <= std::min<std::size_t>(4, text.size()); ++length) {
+        if (is_valid_utf8(text.substr(0, length))) {
+            return length;
+        }
+    }
+    return 0; // code or data behind a text without an end
+}
+
+/// Bytes from a path's first on that decide whether it is wanted.
+std::size_t reach_of(const PathSearch& search) {
+    std::size_t reach = kMaxPathText;
+    for (const std::string& beginning : search.beginnings) {
+        reach = std::max(reach, beginning.size() + 1);
+    }
+    return reach;
 }
 
 /// The bytes in front end in something that a path goes on from.
@@ -100,7 +127,7 @@ Pair pair_of(std::span<const std::string> beginnings) {
 class Scanner {
 public:
     explicit Scanner(const PathSearch& search)
-        : search_{search}, pair_{pair_of(search.beginnings)} {}
+        : search_{search}, pair_{pair_of(search.beginnings)}, reach_{reach_of(search)} {}
 
     /// `text` is the file from `offset` on; paths that begin in [begin, end) of it are taken.
     void scan(std::string_view text, std::uint64_t offset, std::size_t begin, std::size_t end) {
@@ -130,25 +157,43 @@ private:
     }
 
     void take(std::string_view text, std::uint64_t offset, std::size_t at) {
-        const std::string_view rest = text.substr(at, kMaxPathText);
-        const bool begins =
-            std::ranges::any_of(search_.beginnings, [&](const std::string& beginning) {
-                return rest.starts_with(beginning);
-            });
-        if (!begins || is_inside_path(text.substr(at - std::min<std::size_t>(at, kBefore),
-                                                  std::min<std::size_t>(at, kBefore)))) {
+        const std::string_view rest = text.substr(at, reach_);
+        // A place may have a space in it, which ends what comes behind.
+        std::size_t length = beginning_length(rest);
+        if (length == 0 || is_inside_path(text.substr(at - std::min<std::size_t>(at, kBefore),
+                                                      std::min<std::size_t>(at, kBefore)))) {
             return;
         }
-        std::size_t length = 1; // a Windows path begins with a character that ends others
-        while (length < rest.size() &&
-               (is_path_character(rest[length]) || rest[length] == search_.beginnings[0][0])) {
-            ++length;
+        const std::string_view most = rest.substr(0, std::max(length, kMaxPathText));
+        for (std::size_t more = 1; length < most.size() && more > 0; length += more) {
+            more = step(most.substr(length));
         }
-        found_.push_back({.offset = offset + at, .text = std::string{rest.substr(0, length)}});
+        found_.push_back({.offset = offset + at, .text = std::string{most.substr(0, length)}});
+    }
+
+    /// A Windows path has separators that end other paths.
+    [[nodiscard]] std::size_t step(std::string_view text) const {
+        return text[0] == search_.beginnings[0][0] ? 1 : path_character_length(text);
+    }
+
+    /// Of the longest that the text begins with and that ends there, or with its folder; 0 without.
+    [[nodiscard]] std::size_t beginning_length(std::string_view text) const {
+        const char separator = search_.beginnings[0][0];
+        std::size_t longest = 0;
+        for (const std::string& beginning : search_.beginnings) {
+            if (text.starts_with(beginning)) {
+                const std::string_view behind = text.substr(beginning.size());
+                const bool ends = beginning.ends_with(separator) || behind.empty() ||
+                                  behind[0] == separator || path_character_length(behind) == 0;
+                longest = std::max(longest, ends ? beginning.size() : 0);
+            }
+        }
+        return longest;
     }
 
     PathSearch search_;
     Pair pair_;
+    std::size_t reach_;
     std::vector<PathText> found_{};
 };
 
@@ -160,13 +205,13 @@ Result<std::vector<PathText>> find_path_texts(const ByteSource& source, const Pa
                      .message = "the part to be searched lies beyond the end of the file"};
     }
     Scanner scanner{search};
-    std::vector<std::byte> buffer(
-        std::min(source.size(), kBefore + kBlock + std::uint64_t{kMaxPathText}));
+    const std::uint64_t reach = reach_of(search);
+    std::vector<std::byte> buffer(std::min(source.size(), kBefore + kBlock + reach));
     const std::uint64_t end = search.range.offset + search.range.size;
     for (std::uint64_t at = search.range.offset; at < end && !scanner.is_full(); at += kBlock) {
         const std::uint64_t from = at - std::min(at, kBefore);
         const std::uint64_t block_end = std::min(end, at + kBlock);
-        const std::uint64_t to = std::min(source.size(), block_end + kMaxPathText);
+        const std::uint64_t to = std::min(source.size(), block_end + reach);
         const std::span<std::byte> window = std::span{buffer}.first(to - from);
         KB_TRY(source.read(from, window));
         scanner.scan(as_text(window), from, at - from, block_end - from);

@@ -14,7 +14,8 @@ namespace kb::binfmt {
 struct PathText {
     /// Of its first byte in the file.
     std::uint64_t offset = 0;
-    /// At most kMaxPathText bytes of it.
+    /// At most kMaxPathText bytes of it, but always all that it had to begin with. Ends before
+    /// a space, punctuation or bytes that are no UTF-8.
     std::string text{};
 
     bool operator==(const PathText&) const = default;
@@ -23,9 +24,9 @@ struct PathText {
 inline constexpr std::size_t kMaxPathText = 256;
 
 struct PathSearch {
-    /// What a path begins with: "/home/". One in the middle of a longer path ("x/home/y") does not
-    /// count. All have two bytes at least
-    /// and begin with the same.
+    /// What a path begins with: "/home/", or "/srv/my k" for it and all that lies below, but not
+    /// "/srv/my kernel". One in the middle of a longer path ("x/home/y") does not count. All have
+    /// two bytes at least and begin with the same.
     std::span<const std::string> beginnings{};
     /// Where in the file paths may begin.
     Range range{};

@@ -71,6 +71,49 @@ TEST_CASE("a search is bounded", "[binfmt][paths]") {
         source, {.beginnings = kBeginnings, .range = {.offset = 1, .size = many.size()}}));
 }
 
+TEST_CASE("a beginning may hold what ends a path", "[binfmt][paths]") {
+    const std::vector<std::string> places{
+        "/data/", "/data/my (k), v2", "/data/\xC3\xA9t\xC3\xA9 1"};
+    const auto text_of = [&](const std::string& bytes) {
+        const auto found = find(bytes, {.beginnings = places});
+        return found.size() == 1 ? found[0].text : "found " + std::to_string(found.size());
+    };
+    CHECK(text_of("x /data/my (k), v2/a.cu b") == "/data/my (k), v2/a.cu");
+    CHECK(text_of("/data/my (k), v2") == "/data/my (k), v2");
+    CHECK(text_of("/data/my (k), v22") == "/data/my");
+    CHECK(text_of("/data/\xC3\xA9t\xC3\xA9 1/a.cu") == "/data/\xC3\xA9t\xC3\xA9 1/a.cu");
+}
+
+TEST_CASE("a path goes on with letters of any language", "[binfmt][paths]") {
+    for (const std::string letter : {"\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"}) {
+        CHECK(find("/home/jos" + letter + "/k.cu\"")[0].text == "/home/jos" + letter + "/k.cu");
+        CHECK(find("/home/a" + letter)[0].text == "/home/a" + letter);
+    }
+    // Bytes that are no text, half a letter and control characters.
+    for (const std::string end : {"\xFF\xA9",
+                                  "\xC3",
+                                  "\xE2\x82",
+                                  "\xC2\x9B"
+                                  "1m"}) {
+        CHECK(find("/home/a" + end)[0].text == "/home/a");
+    }
+}
+
+TEST_CASE("a beginning without a separator ends with its folder", "[binfmt][paths]") {
+    const std::vector<std::string> places{"/srv/k"};
+    const std::string bytes = "/srv/k /srv/k/x /srv/kk/x /srv/k-2 /srv/k:";
+    std::vector<std::string> texts;
+    for (const PathText& path : find(bytes, {.beginnings = places})) {
+        texts.push_back(path.text);
+    }
+    CHECK(texts == std::vector<std::string>{"/srv/k", "/srv/k/x", "/srv/k"});
+    const std::vector<std::string> deep{"/" + std::string(2 * kMaxPathText, 'd')};
+    const auto found =
+        find(std::string((256UL << 10U) - 3, ' ') + deep[0] + "/x", {.beginnings = deep});
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].text == deep[0]);
+}
+
 TEST_CASE("paths of Windows", "[binfmt][paths]") {
     const std::vector<std::string> users{R"(\Users\)"};
     const auto found = find(R"(x C:\Users\me\a.cpp" y)", {.beginnings = users});

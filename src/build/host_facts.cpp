@@ -2,6 +2,8 @@
 #include "base/text.hpp"
 #include "build/inspect.hpp"
 #include "build/loading.hpp"
+#include "build/python_child.hpp"
+#include "build/torch_version.hpp"
 #include "document/json.hpp"
 #include "sys/environment.hpp"
 
@@ -37,13 +39,6 @@ except Exception as problem:
 print(json.dumps(out))
 )";
 
-/// "2.11.0" of "2.11.0+cpu".
-std::optional<Version> version_of(const document::Node& node, std::string_view key) {
-    const std::string text = node.text_or(key);
-    return text.empty() ? std::nullopt
-                        : Version::parse(std::string_view{text}.substr(0, text.find('+')));
-}
-
 std::vector<std::string> texts_of(const document::Node& node, std::string_view key) {
     std::vector<std::string> out;
     const document::Node* list = node.find(key);
@@ -57,10 +52,14 @@ std::vector<std::string> texts_of(const document::Node& node, std::string_view k
     return out;
 }
 
-void ask_python(sys::ProcessRunner& processes, const std::string& python, HostFacts& out) {
-    const auto answer = processes.run({.argv = {python, "-c", std::string{kQuestion}},
-                                       .timeout = std::chrono::seconds{120},
-                                       .max_capture = 1UL << 20U});
+void ask_python(sys::ProcessRunner& processes,
+                const sys::EnvironmentMap& environment,
+                const std::string& python,
+                HostFacts& out) {
+    sys::ProcessSpec question = python_child(python, kQuestion, environment);
+    question.timeout = std::chrono::seconds{120};
+    question.max_capture = 1UL << 20U;
+    const auto answer = processes.run(question);
     if (!answer) {
         out.python_problem = fmt::format("'{}' cannot be started", python);
         return;
@@ -73,9 +72,9 @@ void ask_python(sys::ProcessRunner& processes, const std::string& python, HostFa
             fmt::format("'{}' does not answer: {}", python, node.error().to_text());
         return;
     }
-    out.python = version_of(*node, "python");
-    out.torch = version_of(*node, "torch");
-    out.torch_cuda = version_of(*node, "cuda");
+    out.python = leading_version(node->text_or("python"));
+    out.torch = leading_version(node->text_or("torch"));
+    out.torch_cuda = leading_version(node->text_or("cuda"));
     out.library_directories = texts_of(*node, "directories");
     out.devices = texts_of(*node, "devices");
     out.python_problem = node->text_or("problem");
@@ -136,7 +135,7 @@ HostFacts read_host_facts(sys::FileSystem& fs,
 #ifdef __aarch64__
     out.platform.cpu = backend::Cpu::aarch64;
 #endif
-    ask_python(processes, python, out);
+    ask_python(processes, environment, python, out);
     const std::string variable = sys::lookup(environment, "LD_LIBRARY_PATH").value_or("");
     for (const std::string_view entry : split(variable, ':')) {
         if (entry.starts_with('/')) {

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/text.hpp"
+#include "build/torch_version.hpp"
 #include "document/json.hpp"
 
 #include <fmt/format.h>
@@ -67,12 +68,6 @@ for op in sorted(set(torch._C._dispatch_get_all_op_names()) - before):
     out["ops"].append({"name": op, "schema": schema, "keys": keys, "fake": fake})
 answer()
 )";
-
-std::optional<Version> version_of(const document::Node& node, std::string_view key) {
-    const std::string text = node.text_or(key);
-    return text.empty() ? std::nullopt
-                        : Version::parse(std::string_view{text}.substr(0, text.find('+')));
-}
 
 OpFacts op_of(const document::Node& node) {
     OpFacts out{.name = node.text_or("name"), .schema = node.text_or("schema")};
@@ -167,8 +162,8 @@ Result<ImportFacts> import_variant(sys::ProcessRunner& processes, const ImportRe
     if (!result.status.ok() || !node) {
         return no_answer(request.python, result);
     }
-    out.torch = version_of(*node, "torch");
-    out.torch_cuda = version_of(*node, "cuda");
+    out.torch = leading_version(node->text_or("torch"));
+    out.torch_cuda = leading_version(node->text_or("cuda"));
     out.error = escape_control(node->text_or("error"));
     const document::Node* ops = node->find("ops");
     if (ops != nullptr && ops->is_array()) {

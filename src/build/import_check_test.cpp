@@ -82,5 +82,19 @@ TEST_CASE("a child that cannot answer is an error, a failing import a result", "
     CHECK(dies->error.find("killed by signal 11") != std::string::npos);
 }
 
+TEST_CASE("the torch of a nightly build has a version", "[build][import]") {
+    const test::TempDir dir;
+    test::write_text(dir / "python",
+                     "#!/bin/sh\necho '{\"ops\": [], \"torch\": \"2.10.0.dev20251001+cu128\", "
+                     "\"cuda\": \"12.8\"}'\n");
+    REQUIRE(sys::real_file_system().set_mode(dir / "python", 0755));
+    const auto facts =
+        import_variant(sys::real_process_runner(),
+                       {.python = (dir / "python").string(), .directory = dir.path(), .id = "_k"});
+    REQUIRE(facts);
+    CHECK(facts->torch == Version{{2, 10, 0}});
+    CHECK(facts->torch_cuda == Version{{12, 8}});
+}
+
 } // namespace
 } // namespace kb::build

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/inspect.hpp"
 
+#include "backend/mounts.hpp"
 #include "base/text.hpp"
 #include "binfmt/elf.hpp"
 #include "binfmt/op_schemas.hpp"
 #include "check/cxx_names.hpp"
 #include "check/host_paths.hpp"
+#include "project/project.hpp"
 #include "sys/random_access_file.hpp"
 #include "sys/worker_pool.hpp"
 #include "toolchain/torch_names.hpp"
@@ -14,6 +16,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <system_error>
 
 namespace kb::build {
 
@@ -119,6 +123,19 @@ std::string no_list(const backend::Variant& variant, const std::vector<Version>&
         fmt::join(texts, ", "));
 }
 
+bool is_at_or_below(std::string_view path, std::string_view place) {
+    return path.starts_with(place) && (path.size() == place.size() || path[place.size()] == '/');
+}
+
+/// Texts that begin so say nothing about this machine.
+bool is_place_of_sandbox(std::string_view place) {
+    constexpr std::array kOwn{
+        backend::kSourceMount, backend::kWorkMount, backend::kCacheMount, backend::kToolchainMount};
+    return place == backend::kHostMount ||
+           std::ranges::any_of(
+               kOwn, [place](std::string_view mount) { return is_at_or_below(place, mount); });
+}
+
 } // namespace
 
 Result<binfmt::SharedObject> inspect_file(const sys::Path& path, const InspectOptions& options) {
@@ -183,6 +200,51 @@ std::vector<check::Suppression> suppressions_of(const config::ProjectSettings& s
                        .reason = from.reason});
     }
     return out;
+}
+
+std::vector<std::string> machine_places(const sys::Path& project) {
+    std::set<std::string> places;
+    for (const sys::Path& named : {project, project / project::kStateDirectory}) {
+        std::error_code problem;
+        const sys::Path absolute = std::filesystem::absolute(named, problem).lexically_normal();
+        // What is not there yet stands for itself: compilers ask the kernel, which resolves links.
+        const sys::Path resolved = std::filesystem::weakly_canonical(absolute, problem);
+        for (const sys::Path& path : {absolute, resolved}) {
+            std::string place = path.string();
+            while (place.ends_with('/')) {
+                place.pop_back();
+            }
+            if (place.starts_with('/') && !is_place_of_sandbox(place)) {
+                places.insert(std::move(place));
+            }
+        }
+    }
+    return {places.begin(), places.end()};
+}
+
+std::vector<std::string> failures_of(const check::Report& report) {
+    std::vector<std::string> out;
+    for (const check::Finding& finding : report.findings) {
+        if (finding.counts()) {
+            out.push_back(fmt::format("{}: {}", finding.check, finding.message));
+        }
+    }
+    return out;
+}
+
+std::vector<std::string> failed_checks(const check::Report& report) {
+    std::set<std::string> out;
+    for (const check::Verdict& verdict : report.verdicts) {
+        if (verdict.outcome != check::Outcome::passed && !verdict.allowed) {
+            out.insert(verdict.check);
+        }
+    }
+    for (const check::Finding& finding : report.findings) {
+        if (finding.counts()) {
+            out.insert(finding.check);
+        }
+    }
+    return {out.begin(), out.end()};
 }
 
 check::Report run_checks(check::CheckInput input) {

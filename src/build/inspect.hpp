@@ -58,6 +58,18 @@ inspect_libraries(sys::FileSystem& fs, const sys::Path& directory, const Inspect
 [[nodiscard]] std::vector<check::Suppression>
 suppressions_of(const config::ProjectSettings& settings);
 
+/// Directories of this machine that no library may name (CheckInput::machine_places): the project
+/// and its state folder, both as named and as links resolve. Left out is what the sandbox calls its
+/// own places: there '/src/x.cpp' is the same on every machine.
+[[nodiscard]] std::vector<std::string> machine_places(const sys::Path& project);
+
+/// "check: message" of each finding that counts.
+[[nodiscard]] std::vector<std::string> failures_of(const check::Report& report);
+
+/// Ids of the checks that keep the variant from being published, each once, sorted: with a finding
+/// that counts, or a refused look that was not allowed.
+[[nodiscard]] std::vector<std::string> failed_checks(const check::Report& report);
+
 /// Runs every check, with what they need besides the libraries: the names that torch exports.
 [[nodiscard]] check::Report run_checks(check::CheckInput input);
 

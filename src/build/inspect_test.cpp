@@ -5,6 +5,7 @@
 #include "support/elf_builder.hpp"
 #include "support/support.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace kb::build {
@@ -55,6 +56,55 @@ TEST_CASE("paths of a building machine are found in a file of any size", "[build
     REQUIRE(skipped);
     CHECK(skipped->path_texts.empty());
     CHECK(skipped->gap(binfmt::Fact::path_texts));
+}
+
+TEST_CASE("places of this machine are the project's, links resolved", "[build][inspect]") {
+    const test::TempDir dir;
+    const std::string real = std::filesystem::canonical(dir.path()).string() + "/my project";
+    std::filesystem::create_directory(real);
+    std::filesystem::create_directory(dir / "state");
+    std::filesystem::create_symlink("my project", dir / "link");
+    std::filesystem::create_symlink("../state", dir / "my project/.kernel-builder");
+    const std::vector<std::string> places = machine_places(dir / "link/");
+    const auto has = [&](const std::string& place) {
+        return std::ranges::find(places, place) != places.end();
+    };
+    CHECK(has((dir / "link").string()));
+    CHECK(has(real));
+    CHECK(has(std::filesystem::canonical(dir / "state").string()));
+    CHECK(std::ranges::is_sorted(places));
+
+    std::string bytes = test::build_elf({.soname = "k"});
+    bytes += std::string(1, '\0') + real + "/a.cu";
+    test::write_text(dir / "k.so", bytes);
+    const auto object = inspect_file(dir / "k.so", {.machine_places = places});
+    REQUIRE(object);
+    REQUIRE(object->path_texts.size() == 1);
+    CHECK(object->path_texts[0].text == real + "/a.cu");
+}
+
+TEST_CASE("what the sandbox calls its own places says nothing", "[build][inspect]") {
+    for (const char* place : {"/", "/src", "/src/k", "/work", "/toolchain/x", "/ccache"}) {
+        CAPTURE(place);
+        for (const std::string& found : machine_places(place)) {
+            CHECK(found == "/.kernel-builder");
+        }
+    }
+    CHECK(machine_places("/usr/nowhere/k") ==
+          std::vector<std::string>{"/usr/nowhere/k", "/usr/nowhere/k/.kernel-builder"});
+    CHECK(machine_places("/srcs").size() == 2);
+}
+
+TEST_CASE("suppressed findings are no failures", "[build][inspect]") {
+    const check::Report report{
+        .verdicts = {{.library = "a", .check = "needed", .outcome = check::Outcome::passed},
+                     {.library = "b", .check = "needed", .outcome = check::Outcome::failed},
+                     {.check = "read"},
+                     {.check = "imports", .allowed = true}},
+        .findings = {{.library = "a", .check = "hygiene", .message = "x", .suppressed = "known"},
+                     {.library = "b", .check = "needed", .message = "needs 'z'"}}};
+    CHECK(failures_of(report) == std::vector<std::string>{"needed: needs 'z'"});
+    CHECK(failed_checks(report) == std::vector<std::string>{"needed", "read"});
 }
 
 TEST_CASE("a variant promises what its name and metadata say", "[build][inspect]") {

@@ -2,6 +2,7 @@
 #include "build/kernel_path.hpp"
 
 #include "base/text.hpp"
+#include "build/torch_version.hpp"
 #include "digest/digest.hpp"
 #include "plan/selection.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 using backend::FrameworkId;
 
-bool is_for(const backend::Variant& variant, const Version& torch) {
+bool is_for_torch(const backend::Variant& variant, const Version& torch) {
     switch (variant.framework) {
     case FrameworkId::torch:
         return variant.framework_version == torch.major_minor();
@@ -26,6 +27,29 @@ bool is_for(const backend::Variant& variant, const Version& torch) {
     return true;
 }
 
+bool is_for_device(const backend::Variant& variant, const PythonFacts& python) {
+    if (variant.universal || variant.backend == backend::BackendId::cpu) {
+        return true;
+    }
+    const bool same_major = variant.backend_version.empty() || !python.backend_version ||
+                            variant.backend_version.major() == python.backend_version->major();
+    return variant.backend == python.backend && same_major;
+}
+
+/// The text of `key: Optional[str] = '...'` or `key = '...'` in a Python file; "" without one.
+std::string_view python_text(std::string_view file, std::string_view key) {
+    for (std::string_view line : split(file, '\n')) {
+        const bool is_it = line.starts_with(key) && line.size() > key.size() &&
+                           (line[key.size()] == ' ' || line[key.size()] == ':');
+        const std::size_t begin = line.find("= '");
+        if (is_it && begin != std::string_view::npos) {
+            line.remove_prefix(begin + 3);
+            return line.substr(0, line.find('\''));
+        }
+    }
+    return {};
+}
+
 } // namespace
 
 std::optional<std::size_t> loadable_variant(std::span<const std::string> names,
@@ -34,30 +58,28 @@ std::optional<std::size_t> loadable_variant(std::span<const std::string> names,
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < names.size(); ++i) {
         auto name = backend::VariantName::parse(names[i]);
-        if (name && is_for(name->variant(), python.torch)) {
+        if (name && is_for_torch(name->variant(), python.torch) &&
+            is_for_device(name->variant(), python)) {
             choice.chosen.push_back({.name = std::move(*name)});
             places.push_back(i);
         }
     }
-    const auto best =
-        plan::best_for_host(choice, {.platform = python.platform, .backend = python.backend});
+    const auto best = plan::best_for_host(choice,
+                                          {.platform = python.platform,
+                                           .backend = python.backend,
+                                           .backend_version = python.backend_version});
     return best ? std::optional{places[*best]} : std::nullopt;
 }
 
-Result<Version> read_torch_version(sys::FileSystem& fs, const sys::Path& torch) {
+Result<TorchVersion> read_torch_version(sys::FileSystem& fs, const sys::Path& torch) {
     const sys::Path file = torch / "version.py";
     KB_TRY(const std::string text, fs.read_file(file));
-    constexpr std::string_view kKey = "__version__ = '";
-    const std::size_t begin = text.find(kKey);
-    if (begin != std::string::npos) {
-        const std::string_view rest = std::string_view{text}.substr(begin + kKey.size());
-        if (const auto version =
-                Version::parse(rest.substr(0, rest.find_first_not_of("0123456789.")))) {
-            return *version;
-        }
+    const auto version = leading_version(python_text(text, "__version__"));
+    if (!version) {
+        return Error{.code = ErrorCode::corrupt,
+                     .message = fmt::format("'{}' does not say which torch it is", file.string())};
     }
-    return Error{.code = ErrorCode::corrupt,
-                 .message = fmt::format("'{}' does not say which torch it is", file.string())};
+    return TorchVersion{.torch = *version, .cuda = leading_version(python_text(text, "cuda"))};
 }
 
 Result<sys::Path> make_importable(sys::FileSystem& fs,

@@ -121,5 +121,34 @@ TEST_CASE("libraries, their versions and symbols", "[build][loading]") {
     CHECK(ask({.spec = {.type = 1}}).starts_with("library: the ELF file is no shared object"));
 }
 
+/// Answers as a Python does, and keeps how it was asked.
+class FakePython final : public sys::ProcessRunner {
+public:
+    Result<sys::ProcessResult> run(const sys::ProcessSpec& spec) override {
+        asked = spec;
+        return sys::ProcessResult{.out = R"({"python": "3.14.0", "torch": "2.9.0a0+git123",
+"cuda": null, "directories": ["/t/lib"]})"};
+    }
+
+    sys::ProcessSpec asked{};
+};
+
+TEST_CASE("Python is asked without the current directory", "[build][loading]") {
+    FakePython python;
+    const HostFacts facts = read_host_facts(sys::real_file_system(),
+                                            python,
+                                            {{"PYTHONPATH", ":/mine"}, {"LD_LIBRARY_PATH", "/l"}},
+                                            "py");
+    CHECK(facts.python == Version{{3, 14, 0}});
+    CHECK(facts.torch == Version{{2, 9, 0}});
+    CHECK_FALSE(facts.torch_cuda);
+    CHECK(facts.library_directories == std::vector<std::string>{"/t/lib", "/l"});
+    REQUIRE(python.asked.environment);
+    CHECK(python.asked.environment->at("PYTHONPATH") == "/mine");
+    CHECK(python.asked.environment->at("LD_LIBRARY_PATH") == "/l");
+    REQUIRE(python.asked.argv.size() == 4);
+    CHECK(python.asked.argv[3].starts_with("import sys\nsys.path[:] = "));
+}
+
 } // namespace
 } // namespace kb::build

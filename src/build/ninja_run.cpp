@@ -82,11 +82,13 @@ sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request) {
     spec.mounts.push_back(
         {.host = request.work, .inside = work, .access = sandbox::Access::read_write});
     // The shell and ccache split what they are told to run at spaces, which a path of the host may
-    // hold: there the launcher is named without its folder.
+    // hold: there the launcher is named without its folder, which comes first: a 'launch' of the
+    // host is another program.
     std::string launcher = work + "/launch/launch";
     if (!mounts) {
         launcher = "launch";
-        spec.environment["PATH"] += ":" + work + "/launch";
+        std::string& path = spec.environment["PATH"];
+        path = work + "/launch" + (path.empty() ? "" : ":") + path;
     }
     spec.environment["NINJA_STATUS"] = std::string{kNinjaStatus};
     spec.environment["KB_LAUNCH_DIR"] = work + "/launch";
@@ -112,9 +114,36 @@ sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request) {
     return spec;
 }
 
+namespace {
+
+/// Lists of folders (PATH, the compiler's own) are divided by colons, which nothing escapes.
+Result<void> refuse_colons(const NinjaRequest& request) {
+    if (request.view.empty()) {
+        return {};
+    }
+    std::vector<sys::Path> paths{request.work, request.source, request.view, request.cache};
+    for (const sandbox::Mount& root : request.roots) {
+        paths.push_back(root.host);
+    }
+    for (const sys::Path& path : paths) {
+        if (path.string().find(':') != std::string::npos) {
+            return Error{.code = ErrorCode::unsupported,
+                         .message = fmt::format(
+                             "'{}' holds a ':', which sandbox level '{}' cannot build with: move "
+                             "the project or the store, or use '--sandbox namespaces'",
+                             path.string(),
+                             sandbox::to_text(request.level))};
+        }
+    }
+    return {};
+}
+
+} // namespace
+
 Result<NinjaResult> run_ninja(const NinjaRequest& request,
                               sys::ProcessRunner& processes,
                               const std::function<void(const NinjaProgress&)>& on_progress) {
+    KB_TRY(refuse_colons(request));
     KB_TRY(sys::ProcessSpec process,
            sandbox::confine(ninja_sandbox(request), request.level, request.tools));
     NinjaParser parser{on_progress};

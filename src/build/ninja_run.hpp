@@ -86,7 +86,8 @@ struct NinjaResult {
 /// cache are at the host's paths, programs come from the view.
 [[nodiscard]] sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request);
 
-/// Runs Ninja once in the sandbox. An Error only when it could not be started.
+/// Runs Ninja once in the sandbox. An Error only when it could not be started; `unsupported` when a
+/// path holds a ':' and there are no mounts to hide it.
 Result<NinjaResult> run_ninja(const NinjaRequest& request,
                               sys::ProcessRunner& processes,
                               const std::function<void(const NinjaProgress&)>& on_progress);

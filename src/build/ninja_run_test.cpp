@@ -81,7 +81,32 @@ TEST_CASE("without mounts a build runs at the host's paths and writes the same t
     CHECK(spec.argv.front() == "/h/view/bin/ninja");
     CHECK(spec.environment.at("CCACHE_DIR") == "/h/ccache-plain");
     CHECK(spec.environment.at("CCACHE_PREFIX") == "launch");
-    CHECK(spec.environment.at("PATH") == "/h/view/bin:/bin:/h/work-plain/launch");
+    CHECK(spec.environment.at("PATH") == "/h/work-plain/launch:/h/view/bin:/bin");
+}
+
+TEST_CASE("a path with a colon cannot be in PATH and is refused where there are no mounts",
+          "[build][ninja]") {
+    NinjaRequest request{.work = "/h/work-plain",
+                         .source = "/h/view/src",
+                         .view = "/h/view",
+                         .roots = {{.host = "/s/r", .inside = "/usr"}},
+                         .level = sandbox::Level::plain};
+    std::string named = "/h/a:b";
+    SECTION("the project") {
+        request.work = named;
+    }
+    SECTION("the store") {
+        request.roots[0].host = named;
+    }
+    SECTION("the cache") {
+        request.cache = named;
+    }
+    const auto ran = run_ninja(request, sys::real_process_runner(), {});
+    REQUIRE_FALSE(ran);
+    CHECK(ran.error().code == ErrorCode::unsupported);
+    CHECK(ran.error().message ==
+          "'/h/a:b' holds a ':', which sandbox level 'plain' cannot build with: move the project "
+          "or the store, or use '--sandbox namespaces'");
 }
 
 TEST_CASE("what a weaker level made lies apart from what a stronger one uses",

@@ -3,6 +3,7 @@
 
 #include "backend/mounts.hpp"
 #include "base/text.hpp"
+#include "build/inspect.hpp"
 #include "build/seal.hpp"
 #include "build/workspace.hpp"
 #include "generate/script_files.hpp"
@@ -200,7 +201,11 @@ private:
         if (options_.use_cache) {
             // A cache for each level: what a weaker one compiled is no hit for a stronger one.
             request.cache = options_.store.parent_path() / workspace_.named("ccache");
-            KB_TRY(fs.make_directories(request.cache));
+            if (const Result<void> made = fs.make_directories(request.cache); !made) {
+                // A shared store that others fill: slower, not wrong.
+                tell(events_, fmt::format("compiling without a cache: {}", made.error().to_text()));
+                request.cache.clear();
+            }
         }
         KB_TRY(fs.make_directories(workspace_.scratch()));
         KB_TRY(const NinjaResult result,
@@ -291,10 +296,7 @@ private:
                                      input_.project.root() / "build" / result.variant));
             } else {
                 result.outcome = Outcome::check_failed;
-                for (const check::Finding& finding : result.report->findings) {
-                    result.failures.push_back(
-                        fmt::format("{}: {}", finding.check, finding.message));
-                }
+                result.failures = failures_of(*result.report);
             }
         }
         KB_TRY(write_variant_record(variant, result, package_digest));

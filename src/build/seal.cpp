@@ -107,10 +107,12 @@ Result<check::Report> check_stage(const SealContext& context, const plan::Planne
     check::CheckInput input{.variant = variant.name.text(),
                             .promise = promise_of(variant),
                             .allow_unchecked = context.allow_unchecked,
-                            .suppressions = suppressions_of(context.project.settings)};
+                            .suppressions = suppressions_of(context.project.settings),
+                            .machine_places = machine_places(context.project.root())};
     KB_TRY(input.libraries,
-           inspect_libraries(
-               context.fs, context.workspace.stage(variant.name.text()), {.threads = 2}));
+           inspect_libraries(context.fs,
+                             context.workspace.stage(variant.name.text()),
+                             {.threads = 2, .machine_places = input.machine_places}));
     return run_checks(std::move(input));
 }
 

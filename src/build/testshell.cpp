@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "build/inspect.hpp"
+#include "build/python_child.hpp"
 #include "digest/key_file.hpp"
 #include "document/json.hpp"
 #include "sys/environment.hpp"
@@ -297,8 +298,7 @@ Result<std::set<std::string>> read_exports(const std::map<std::string, Path>& fo
 Result<Path> find_torch(const std::string& python,
                         const sys::EnvironmentMap& environment,
                         sys::ProcessRunner& processes) {
-    sys::ProcessSpec spec{.argv = {python, "-c", kFindTorch}, .environment = environment};
-    auto run = processes.run(spec);
+    auto run = processes.run(python_child(python, kFindTorch, environment));
     if (!run) {
         return std::move(run).context(fmt::format("asking '{}' for torch", python)).error();
     }

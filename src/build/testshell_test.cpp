@@ -97,11 +97,15 @@ public:
 
     Result<sys::ProcessResult> run(const sys::ProcessSpec& spec) override {
         asked = spec.argv.front();
+        program = spec.argv.back();
+        environment = spec.environment.value_or(sys::EnvironmentMap{});
         return sys::ProcessResult{.out = "{\"python\": \"/v/bin/python\", \"torch\": \"" + torch_ +
                                          "\"}\n"};
     }
 
     std::string asked{};
+    std::string program{};
+    sys::EnvironmentMap environment{};
 
 private:
     std::string torch_;
@@ -126,7 +130,7 @@ TEST_CASE("a shell changes the two variables and keeps what they held", "[build]
     FakePython python{torch.string()};
     const auto shell =
         prepare_test_shell({.as = TestAs::cpu, .python = "py", .cache = dir / "cache"},
-                           {{"PYTHONPATH", "/mine"}},
+                           {{"PYTHONPATH", "/mine:"}},
                            sys::real_file_system(),
                            python);
     INFO((shell ? std::string{} : shell.error().to_text()));
@@ -135,7 +139,10 @@ TEST_CASE("a shell changes the two variables and keeps what they held", "[build]
     CHECK(shell->stubs.empty());
     CHECK_FALSE(shell->changes.contains("LD_LIBRARY_PATH"));
     const std::string& path = shell->changes.at("PYTHONPATH");
-    CHECK(path.ends_with(":/mine"));
+    CHECK(path.ends_with(":/mine:"));
+    // The user's places count when it looks for torch, the current directory does not.
+    CHECK(python.environment.at("PYTHONPATH") == "/mine");
+    CHECK(python.program.starts_with("import sys\nsys.path[:] = "));
     CHECK(kb::test::read_text(sys::Path{path.substr(0, path.find(':'))} / "sitecustomize.py") ==
           cpu_start_file());
 }

@@ -21,6 +21,11 @@ write_input(sys::FileSystem& fs, const sys::Path& path, std::string_view content
     return fs.set_mtime(path, backend::kSourceDateEpoch);
 }
 
+/// Never fails: the store may be somebody else's, and what is forgotten is learnt again.
+void save_classes(sys::FileSystem& fs, const sys::Path& path, const CostTable& classes) {
+    [[maybe_unused]] const Result<void> saved = save_costs(fs, path, classes);
+}
+
 } // namespace
 
 Result<void> materialise(sys::FileSystem& fs,
@@ -83,7 +88,8 @@ Result<void> learn_costs(sys::FileSystem& fs,
         }
     }
     KB_TRY(save_costs(fs, workspace.peaks(), steps));
-    return save_costs(fs, classes_path, classes);
+    save_classes(fs, classes_path, classes);
+    return {};
 }
 
 Result<void> learn_package(sys::FileSystem& fs,
@@ -106,7 +112,8 @@ Result<void> learn_package(sys::FileSystem& fs,
     CostTable classes = load_costs(fs, classes_path);
     learn_link(variant, cost, steps, classes);
     KB_TRY(save_costs(fs, workspace.peaks(), steps));
-    return save_costs(fs, classes_path, classes);
+    save_classes(fs, classes_path, classes);
+    return {};
 }
 
 } // namespace kb::build

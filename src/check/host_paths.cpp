@@ -52,8 +52,8 @@ std::string_view user_of(std::string_view rest, char separator) {
     }
     const std::string_view user = rest.substr(0, end);
     const bool plain = std::ranges::all_of(user, [](char c) {
-        return c == '.' || c == '_' || c == '-' || (c >= '0' && c <= '9') ||
-               (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        return static_cast<unsigned char>(c) >= 0x80 || c == '.' || c == '_' || c == '-' ||
+               (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     });
     return plain && user != "Shared" && user != "Public" && user != "." && user != ".."
                ? user

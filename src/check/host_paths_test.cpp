@@ -36,6 +36,7 @@ TEST_CASE("what nobody looked for is not a pass", "[check][host-paths]") {
 
 TEST_CASE("which paths are a building machine's", "[check][host-paths]") {
     for (const char* path : {"/home/a/x",
+                             "/home/jos\xC3\xA9/k.cu",
                              "/Users/me/k.metal",
                              R"(\Users\me\a.cpp)",
                              "/tmp/x.cpp",

@@ -77,6 +77,19 @@ TEST_CASE("projects are as they were agreed on", "[generate][project][golden]") 
     }
 }
 
+TEST_CASE("a project tells a guessed language from a given one before it caches it",
+          "[generate][project]") {
+    const auto toml = GENERATE(as<std::string_view>{}, test::kTorchToml, kTvmToml);
+    bool decided = false;
+    for (const FileImage& file : files_of(toml)) {
+        const std::size_t cached = file.content.find("set(GPU_LANG \"${");
+        if (cached != std::string::npos) {
+            decided = file.content.find("set(KB_LANGUAGE_IS_GUESSED TRUE)") < cached;
+        }
+    }
+    CHECK(decided);
+}
+
 TEST_CASE("tables hold what the rules decide for each toolkit", "[generate][project]") {
     const config::Config config = test::config_of(test::kTorchToml);
     const std::string tables = cmake_tables({.config = config,

@@ -40,6 +40,10 @@ struct AttestationInput {
 [[nodiscard]] std::vector<check::Finding>
 judge_statement(const Package& package, std::string_view statement, std::string_view sbom);
 
+/// Bytecode, which no statement covers and Python may run in place of a source: what a signature
+/// vouches for holds none, not even what an import wrote. "statement" is the check of each finding.
+[[nodiscard]] std::vector<check::Finding> find_uncovered(const Package& package);
+
 /// The bytes that a signature of a statement covers (DSSE 1, "pre-authentication encoding").
 [[nodiscard]] std::string signed_bytes(std::string_view statement);
 /// The DSSE envelope of one signature.

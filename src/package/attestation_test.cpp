@@ -55,6 +55,19 @@ TEST_CASE("a statement is true of the variant it was made for", "[package][attes
     CHECK(judge_statement(imported, statement, sbom).empty());
 }
 
+TEST_CASE("no bytecode hides behind a statement that is signed", "[package][attestation]") {
+    Package package = variant();
+    CHECK(find_uncovered(package).empty());
+    package.files.push_back(entry("__pycache__/__init__.cpython-311.pyc", "code"));
+    package.files.push_back(entry("_ops/__init__.pyc", "code"));
+    const auto findings = find_uncovered(package);
+    REQUIRE(findings.size() == 2);
+    CHECK(findings[0].subject == "__pycache__/__init__.cpython-311.pyc");
+    CHECK(findings[1].subject == "_ops/__init__.pyc");
+    CHECK(findings[1].message == "'_ops/__init__.pyc' is not covered by the statement");
+    CHECK(findings[1].next_step == "delete it");
+}
+
 TEST_CASE("a statement names every difference", "[package][attestation]") {
     struct Row {
         std::string subject{};

@@ -7,13 +7,17 @@
 
 namespace kb::package {
 
-bool is_digested(const RelPath& path) {
-    if (path.text() == "metadata.json" || path.text() == "metadata.json.sigstore" ||
-        path.extension() == ".pyc") {
-        return false;
+Bytecode bytecode_of(const RelPath& path) {
+    const auto parts = split(path.text(), '/');
+    if (std::ranges::find(parts, "__pycache__") != parts.end()) {
+        return Bytecode::cached;
     }
-    return std::ranges::none_of(split(path.text(), '/'),
-                                [](std::string_view part) { return part == "__pycache__"; });
+    return path.extension() == ".pyc" ? Bytecode::placed : Bytecode::none;
+}
+
+bool is_digested(const RelPath& path) {
+    return path.text() != "metadata.json" && path.text() != "metadata.json.sigstore" &&
+           bytecode_of(path) == Bytecode::none;
 }
 
 PackageDigest compute_digest(const FileList& files) {

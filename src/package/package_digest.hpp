@@ -35,8 +35,15 @@ struct PackageDigest {
     bool operator==(const PackageDigest&) const = default;
 };
 
+/// What Python may run in place of a source, and what it writes when a variant is imported: below
+/// `__pycache__`. A `.pyc` anywhere else was put there by somebody.
+enum class Bytecode : std::uint8_t { none, cached, placed };
+
+/// By the path alone.
+[[nodiscard]] Bytecode bytecode_of(const RelPath& path);
+
 /// Whether the digest covers the file: not metadata.json and metadata.json.sigstore at the top, no
-/// `.pyc`, nothing below `__pycache__`.
+/// bytecode.
 [[nodiscard]] bool is_digested(const RelPath& path);
 
 [[nodiscard]] PackageDigest compute_digest(const FileList& files);

@@ -25,6 +25,18 @@ TEST_CASE("the digest leaves out metadata at the top and bytecode everywhere", "
     CHECK(is_digested(RelPath::literal(path)) == digested);
 }
 
+TEST_CASE("bytecode that an import wrote differs from what was put there", "[package]") {
+    const auto [path, expected] = GENERATE(
+        table<const char*, Bytecode>({{"_ops.py", Bytecode::none},
+                                      {"_ops.pyc", Bytecode::placed},
+                                      {"_ops/__init__.pyc", Bytecode::placed},
+                                      {"__pycache__/_ops.cpython-311.pyc", Bytecode::cached},
+                                      {"sub/__pycache__/a.txt", Bytecode::cached},
+                                      {"__pycache__x/a.py", Bytecode::none}}));
+    CAPTURE(path);
+    CHECK(bytecode_of(RelPath::literal(path)) == expected);
+}
+
 TEST_CASE("the digest maps paths in byte order to base64", "[package]") {
     const PackageDigest digest =
         compute_digest({entry("b", "abc"), entry("a", ""), entry("metadata.json", "{}")});

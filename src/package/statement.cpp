@@ -148,6 +148,20 @@ std::string write_statement(const AttestationInput& input, std::string_view sbom
                                    {"runDetails", std::move(details)}})}}));
 }
 
+std::vector<check::Finding> find_uncovered(const Package& package) {
+    std::vector<check::Finding> out;
+    for (const FileEntry& file : package.files) {
+        if (bytecode_of(file.path) != Bytecode::none) {
+            out.push_back(
+                finding("statement",
+                        file.path.text(),
+                        fmt::format("'{}' is not covered by the statement", file.path.text()),
+                        "delete it"));
+        }
+    }
+    return out;
+}
+
 std::vector<check::Finding>
 judge_statement(const Package& package, std::string_view statement, std::string_view sbom) {
     const auto root = document::parse_json(statement, {.name = "the statement"});

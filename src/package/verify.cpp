@@ -111,6 +111,15 @@ std::vector<Finding> verify(const Metadata& metadata, const FileList& files) {
             out.push_back(digest_finding(path, "the digest does not know the file"));
         }
     }
+    for (const FileEntry& file : files) {
+        // Python runs it in place of a source, and no digest covers it.
+        if (bytecode_of(file.path) == Bytecode::placed) {
+            out.push_back(digest_finding(file.path.text(),
+                                         fmt::format("bytecode '{}' is not covered by the digest",
+                                                     escape_control(file.path.text()))));
+            out.back().next_step = "delete it";
+        }
+    }
     return out;
 }
 

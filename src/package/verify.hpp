@@ -21,8 +21,8 @@ struct Package {
 };
 
 /// Compares what the digest promises with what is there: algorithm, missing, changed and unknown
-/// files, in that order; "digest" is the check of each finding. A package without digest is one
-/// finding.
+/// files, bytecode outside `__pycache__`, in that order; "digest" is the check of each finding. A
+/// package without digest is one finding.
 [[nodiscard]] std::vector<check::Finding> verify(const Metadata& metadata, const FileList& files);
 
 /// verify(), and whether the directory name, backend, entry file and library agree with the

@@ -37,11 +37,13 @@ TEST_CASE("missing, changed and unknown files are told in that order", "[package
     Package package = sound();
     package.files = {entry("_my_relu_cpu_x.abi3.so", "z"),
                      entry("__pycache__/a.pyc", "ignored"),
+                     entry("_ops/__init__.pyc", "code"),
                      entry("new.py", "n")};
     CHECK(text(verify(package.metadata, package.files)) ==
           "digest __init__.py: the file is missing\n"
           "digest _my_relu_cpu_x.abi3.so: the file differs from its digest\n"
-          "digest new.py: the digest does not know the file\n");
+          "digest new.py: the digest does not know the file\n"
+          "digest _ops/__init__.pyc: bytecode '_ops/__init__.pyc' is not covered by the digest\n");
 }
 
 TEST_CASE("a digest that is absent or cannot be recomputed is a finding", "[package][verify]") {

@@ -63,8 +63,8 @@ void check_entry(const LockEntry& entry, Reader& reader) {
                                    reader.node().span,
                                    fmt::format("'{}' of {} {}", key, reader.path(), what));
     };
-    if (!backend::Requirement::parse(entry.id)) {
-        fail("id", "is not 'provider/name@version#slice'");
+    if (const auto requirement = backend::Requirement::parse(entry.id); !requirement) {
+        fail("id", "cannot be used: " + requirement.error().message);
     }
     if (!is_file_name(entry.file)) {
         fail("file", "is not a file name");

@@ -107,6 +107,7 @@ TEST_CASE("a lock that is not whole is refused with the reason", "[plan][lock]")
         {R"({"schema":"kernel-builder/lock/1"})", "entries"},
         {R"({"schema":"kernel-builder/lock/1","entries":[],"url":"x"})", "url"},
         {one_entry(replace_all(good, "wheel/a@1", "a")), "'id' of entries[0]"},
+        {one_entry(replace_all(good, "wheel/a@1", "deb/-o@1#gcc-12")), "'deb/-o@1#gcc-12'"},
         {one_entry(replace_all(good, "a.whl", "../a.whl")), "'file' of entries[0]"},
         {one_entry(replace_all(good, "a.whl", "..")), "'file' of entries[0]"},
         {one_entry(replace_all(good, "\"any\"", "\"amiga\"")), "'platform' of entries[0]"},

@@ -35,7 +35,13 @@ Result<Attestations>
 read_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant) {
     Attestations out;
     KB_TRY(out.statement, fs.read_file(statement_path(directory, variant)));
-    KB_TRY(out.sbom, fs.read_file(sbom_path(directory, variant)));
+    Result<std::string> sbom = fs.read_file(sbom_path(directory, variant));
+    if (!sbom && sbom.error().code == ErrorCode::not_found) {
+        return Error{.code = ErrorCode::corrupt,
+                     .message = fmt::format("a statement without its bill of materials '{}'",
+                                            sbom_path(directory, variant).string())};
+    }
+    KB_TRY(out.sbom, std::move(sbom));
     Result<std::string> envelope = fs.read_file(envelope_path(directory, variant));
     if (envelope) {
         out.envelope = std::move(envelope).value();

@@ -21,7 +21,8 @@ struct Attestations {
 /// `.kernel-builder/provenance` of the project that a `build/<variant>` belongs to.
 [[nodiscard]] sys::Path attestation_directory(const sys::Path& variant_directory);
 
-/// `not_found` when the variant has no statement there.
+/// `not_found` when the variant has no statement there, `corrupt` when it has one without its bill
+/// of materials.
 [[nodiscard]] Result<Attestations>
 read_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant);
 

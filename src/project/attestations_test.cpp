@@ -30,5 +30,18 @@ TEST_CASE("a signature does not survive another statement", "[project][attestati
     CHECK(now.envelope.empty());
 }
 
+TEST_CASE("a statement without its bill is not the same as none", "[project][attestations]") {
+    const test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    REQUIRE(write_attestations(fs, dir.path(), "v", {.statement = "one", .sbom = "bill"}));
+    std::filesystem::remove(dir / "v.cdx.json");
+    const auto said = read_attestations(fs, dir.path(), "v");
+    REQUIRE_FALSE(said);
+    CHECK(said.error().code == ErrorCode::corrupt);
+    CHECK(said.error().message.find("/v.cdx.json'") != std::string::npos);
+    std::filesystem::remove(dir / "v.slsa.json");
+    CHECK(read_attestations(fs, dir.path(), "v").error().code == ErrorCode::not_found);
+}
+
 } // namespace
 } // namespace kb::project

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <unistd.h>
+#include <random>
 #include <vector>
 
 namespace kb::project {
@@ -142,10 +142,20 @@ Result<void> HashCache::save(sys::FileSystem& fs) {
     for (const auto& [key, value] : used_) {
         text += fmt::format("{} {}\n", key, value.hex());
     }
-    const sys::Path temporary = file_.string() + fmt::format(".{}.tmp", ::getpid());
-    KB_TRY(fs.remove_file(temporary));
-    KB_TRY(fs.write_scratch(temporary, text, FileMode::regular));
-    KB_TRY(fs.rename(temporary, file_));
+    // Without fsync: what a crash tears is an empty cache. A random name, since process ids repeat
+    // among containers that share a project.
+    std::random_device random;
+    const sys::Path temporary =
+        fmt::format("{}.{:08x}{:08x}.tmp", file_.string(), random(), random());
+    KB_TRY(const auto file, fs.create(temporary, FileMode::regular));
+    Result<void> saved = file->write(text);
+    if (saved) {
+        saved = fs.rename(temporary, file_);
+    }
+    if (!saved) {
+        static_cast<void>(fs.remove_file(temporary).has_value());
+        return saved;
+    }
     known_ = used_;
     return {};
 }

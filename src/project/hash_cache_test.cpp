@@ -4,6 +4,10 @@
 #include "support/catch.hpp"
 #include "support/support.hpp"
 
+#include <fmt/format.h>
+
+#include <unistd.h>
+
 namespace kb::project {
 namespace {
 
@@ -73,6 +77,26 @@ TEST_CASE("files hashed ahead cost a stat and are kept unless they are new",
     CHECK(cache.sha256(fs, later, dir / "missing").error().code == ErrorCode::not_found);
     REQUIRE(cache.save(fs));
     CHECK(test::read_text(dir / "hashes").find(digest::sha256("one").hex()) != std::string::npos);
+}
+
+TEST_CASE("no name that another process may use is in the way of saving", "[project][hash_cache]") {
+    const test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    ShiftedClock later{60};
+    test::write_text(dir / "a", "one");
+    // What a process of this number in another container writes.
+    std::filesystem::create_directories(dir / fmt::format("hashes.{}.tmp", ::getpid()));
+    HashCache cache = HashCache::open(fs, dir / "hashes");
+    CHECK(cache.sha256(fs, later, dir / "a").value() == digest::sha256("one"));
+    REQUIRE(cache.save(fs));
+    CHECK(test::read_text(dir / "hashes").find(digest::sha256("one").hex()) != std::string::npos);
+    CHECK(fs.list(dir.path())->size() == 3); // nothing else stays
+    // A place that cannot be written keeps nothing either.
+    HashCache other = HashCache::open(fs, dir / "folder/hashes");
+    CHECK(other.sha256(fs, later, dir / "a").value() == digest::sha256("one"));
+    std::filesystem::create_directories(dir / "folder/hashes/in the way");
+    CHECK_FALSE(other.save(fs));
+    CHECK(fs.list(dir / "folder")->size() == 1);
 }
 
 TEST_CASE("a malformed cache is an empty one", "[project][hash_cache]") {

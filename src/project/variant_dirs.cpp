@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "project/variant_dirs.hpp"
 
+#include "base/text.hpp"
 #include "project/hash_cache.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace kb::project {
 
@@ -33,6 +35,30 @@ std::vector<VariantDir> variants_in(sys::FileSystem& fs, const sys::Path& place)
         }
     }
     return out;
+}
+
+/// What an entry of a variant is as a file; nothing for a directory.
+Result<std::optional<sys::FileInfo>>
+file_at(sys::FileSystem& fs, const sys::Path& path, const sys::FileInfo& own) {
+    if (own.type == sys::FileType::directory) {
+        return std::optional<sys::FileInfo>{};
+    }
+    if (own.type == sys::FileType::regular) {
+        return std::optional{own};
+    }
+    if (own.type == sys::FileType::symlink) {
+        const auto led = fs.stat(path);
+        if (led && led->type == sys::FileType::regular) {
+            return std::optional{*led};
+        }
+        return Error{.code = ErrorCode::corrupt,
+                     .message = fmt::format("'{}' is a link that leads to no file; put what it "
+                                            "leads to in its place, or delete it",
+                                            escape_control(path.string()))};
+    }
+    return Error{.code = ErrorCode::corrupt,
+                 .message = fmt::format("'{}' is neither a file nor a directory; delete it",
+                                        escape_control(path.string()))};
 }
 
 } // namespace
@@ -82,17 +108,14 @@ read_file_list(sys::FileSystem& fs, const sys::Path& directory, const HashFile& 
     package::FileList out;
     for (const sys::WalkEntry& entry : entries) {
         const sys::Path path = directory / entry.path.text();
-        sys::FileInfo info = entry.info;
-        if (info.type == sys::FileType::symlink) {
-            KB_TRY(info, fs.stat(path).context(fmt::format("listing '{}'", directory.string())));
-        }
-        if (info.type != sys::FileType::regular) {
+        KB_TRY(const std::optional<sys::FileInfo> info, file_at(fs, path, entry.info));
+        if (!info) {
             continue;
         }
         package::FileEntry file{.path = entry.path,
-                                .mode = (info.mode & 0111U) != 0 ? FileMode::executable
-                                                                 : FileMode::regular};
-        file.size = info.size;
+                                .mode = (info->mode & 0111U) != 0 ? FileMode::executable
+                                                                  : FileMode::regular};
+        file.size = info->size;
         KB_TRY(file.sha256, hash(path));
         out.push_back(std::move(file));
     }

@@ -33,9 +33,9 @@ struct Discovery {
 /// was looked at.
 [[nodiscard]] Result<Discovery> discover_variants(sys::FileSystem& fs, const sys::Path& directory);
 
-/// Path and SHA-256 of every file of the variant. Links to files count as the file; links to
-/// directories are left out, as in the digest; a broken link is `corrupt`. Streams: memory does not
-/// grow with the files.
+/// Path and SHA-256 of every file of the variant. Links to files count as the file. `corrupt` names
+/// any other link and what is neither file nor directory: Python would follow them, and no digest
+/// covers what they lead to. Streams: memory does not grow with the files.
 [[nodiscard]] Result<package::FileList> read_file_list(sys::FileSystem& fs,
                                                        const sys::Path& directory);
 

@@ -5,6 +5,7 @@
 #include "support/support.hpp"
 
 #include <filesystem>
+#include <sys/stat.h>
 
 namespace kb::project {
 namespace {
@@ -57,12 +58,11 @@ TEST_CASE("nothing built says where it was looked for", "[project]") {
     CHECK(discover_variants(real(), dir / "gone").error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("the file list follows links to files and leaves directories out", "[project]") {
+TEST_CASE("the file list follows links to files", "[project]") {
     const test::TempDir dir;
     test::write_text(dir / "blobs/x", "abc");
     test::write_text(dir / "v/sub/b.py", "");
     fs::create_symlink("../blobs/x", dir / "v/a.so");
-    fs::create_directory_symlink("../blobs", dir / "v/linked");
     const auto files = read_file_list(real(), dir / "v");
     REQUIRE(files);
     REQUIRE(files->size() == 2);
@@ -70,8 +70,32 @@ TEST_CASE("the file list follows links to files and leaves directories out", "[p
     CHECK((*files)[0].size == 3);
     CHECK((*files)[0].sha256 == digest::sha256("abc"));
     CHECK((*files)[1].path.text() == "sub/b.py");
-    fs::create_symlink("nowhere", dir / "v/broken");
-    CHECK_FALSE(read_file_list(real(), dir / "v"));
+}
+
+TEST_CASE("what Python would follow and no digest covers is refused by name", "[project]") {
+    const test::TempDir dir;
+    test::write_text(dir / "v/_ops.py", "");
+    test::write_text(dir / "evil/__init__.py", "");
+    SECTION("a link to a directory, which shadows a module") {
+        fs::create_directory_symlink(dir / "evil", dir / "v/_ops");
+    }
+    SECTION("the same deeper") {
+        fs::create_directories(dir / "v/sub");
+        fs::create_directory_symlink(dir / "evil", dir / "v/sub/_ops");
+    }
+    SECTION("a link to nothing") {
+        fs::create_symlink("nowhere", dir / "v/_ops");
+    }
+    SECTION("a link in a circle") {
+        fs::create_symlink("_ops", dir / "v/_ops");
+    }
+    SECTION("a pipe") {
+        REQUIRE(::mkfifo((dir / "v/_ops").c_str(), 0600) == 0);
+    }
+    const auto files = read_file_list(real(), dir / "v");
+    REQUIRE_FALSE(files);
+    CHECK(files.error().code == ErrorCode::corrupt);
+    CHECK(files.error().message.find("/_ops' is ") != std::string::npos);
 }
 
 TEST_CASE("a package is its metadata and its files", "[project]") {

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "digest/key_file.hpp"
+#include "plan/build_key.hpp"
 #include "toolchain/package.hpp"
 
 #include <fmt/format.h>
@@ -125,7 +126,7 @@ Result<Version> version_of(const sys::Path& directory, sys::FileSystem& fs) {
 digest::Digest stamp_of(const std::vector<Taken>& taken) {
     digest::KeyFile key;
     for (const Taken& file : taken) {
-        key.set(file.to,
+        key.set(plan::key_word(file.to),
                 fmt::format("{} {} {} {} {}",
                             file.from.string(),
                             file.info.size,

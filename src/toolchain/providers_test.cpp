@@ -264,6 +264,43 @@ TEST_CASE("a repository is pinned by commit and stays when the tag moves", "[too
     CHECK(other.is_unharmed());
 }
 
+TEST_CASE("the repository that the caller works in is not the one that is fetched",
+          "[toolchain][git]") {
+    Ground ground;
+    kb::test::write_text(ground.dir / "upstream/lib.h", "int one;\n");
+    ground.git("init -q -b main . && git -C upstream add . && git -C upstream commit -qm one");
+    ground.git("tag v1");
+    ground.options.sources = {{"git", (ground.dir / "upstream").string()}};
+    const auto plain = ground.pin("git/me/lib@v1");
+    INFO(message(plain));
+    REQUIRE(plain);
+    const std::filesystem::path other = ground.dir / "callers";
+    for (const char* name :
+         {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}) {
+        ground.environment[name] = (other / name).string();
+    }
+    ground.environment["GIT_NAMESPACE"] = "elsewhere";
+    const auto lock = ground.pin("git/me/lib@v1");
+    INFO(message(lock));
+    REQUIRE(lock);
+    CHECK(*lock == *plain);
+    CHECK(ground.fetch(lock->entries));
+    CHECK_FALSE(std::filesystem::exists(other));
+    CHECK(ground.is_unharmed(1));
+}
+
+TEST_CASE("an address of git that is an option is refused", "[toolchain][git]") {
+    Ground ground;
+    const std::string mark = (ground.dir / "mark").string();
+    ground.options.sources = {{"git", "--upload-pack=touch " + mark}};
+    const auto lock = ground.pin("git/me/lib@v1");
+    REQUIRE(!lock);
+    CHECK(lock.error().code == ErrorCode::denied);
+    CHECK(message(lock).find("it begins with '-'") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(mark));
+    CHECK(ground.is_unharmed());
+}
+
 namespace {
 
 /// A channel with a CUDA 12.8 of a few bytes; newer and older builds stand beside.
@@ -426,6 +463,20 @@ TEST_CASE("an installed toolkit is pinned by all its files", "[toolchain][instal
     CHECK(patched->entry.sha256 != toolkit->entry.sha256);
     CHECK(sys::real_file_system().list(ground.dir / "store/tmp")->empty());
     CHECK(store.verify()->findings.empty());
+}
+
+TEST_CASE("an installed toolkit may hold files of any name", "[toolchain][installed]") {
+    Ground ground;
+    store::Store store = ground.store();
+    install_toolkit(ground.dir / "cuda", "12080");
+    kb::test::write_text(ground.dir / "cuda/include/read me%20.h", "one");
+    const auto toolkit = take_cuda_root(ground.dir / "cuda", store, ground.machine);
+    INFO(message(toolkit));
+    REQUIRE(toolkit);
+    kb::test::write_text(ground.dir / "cuda/include/read%20me .h", "one");
+    const auto other = take_cuda_root(ground.dir / "cuda", store, ground.machine);
+    REQUIRE(other);
+    CHECK(other->entry.sha256 != toolkit->entry.sha256);
 }
 
 TEST_CASE("an installed toolkit takes the place of its row alone", "[toolchain][installed]") {

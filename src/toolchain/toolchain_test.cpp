@@ -255,6 +255,19 @@ TEST_CASE("what cannot be fetched says why and what to do", "[toolchain][fetch]"
               "a pinned package is not served by the configured archive (Version '1-1' for "
               "'libc6' was not found): run 'apt-get update' and try again, pin what is served now "
               "with 'kernel-builder lock --update', or give a directory of files with --from");
+        const std::vector<std::string>& words = ground.programs.calls.back();
+        REQUIRE(words.size() > 3);
+        CHECK(std::vector(words.end() - 3, words.end()) ==
+              std::vector<std::string>{"download", "--", "libc6:amd64=1-1"});
+    }
+    SECTION("a deb whose name is an option") {
+        const auto report = ground.fetch({.id = "deb/-oAPT::Update::Pre-Invoke::=id@1-1#gcc-12",
+                                          .file = "libc6_1-1_amd64.deb",
+                                          .platform = "x86_64-linux",
+                                          .slice = plan::LockSlice{.name = "gcc-12"}});
+        REQUIRE(!report);
+        CHECK(report.error().code == ErrorCode::corrupt);
+        CHECK(ground.programs.calls.empty());
     }
     SECTION("stubs of another program") {
         const auto report = ground.fetch({.id = "stub/manylinux_2_28@1",

@@ -59,6 +59,14 @@ check_exit 1 "sandbox" "an edited statement is found" "$kb" verify bad2
 check_exit 1 "another statement" "by the signature too" "$kb" verify bad2 --key release.key.pub
 cp -r k bad3; echo >>"bad3/$said/$variant.cdx.json"
 check_exit 1 "not the bill" "an edited bill of materials is found" "$kb" verify bad3
+cp -r k bad4; sed -i 's/"namespaces"/"plain"/' "bad4/$said/$variant.slsa.json"; rm "bad4/$said/$variant.cdx.json"
+check_exit 1 "without its bill" "a deleted bill of materials hides nothing" "$kb" verify bad4
+cp -r k bad5; mkdir -p "bad5/build/$variant/_ops"; echo evil >"bad5/build/$variant/_ops/__init__.pyc"
+check_exit 1 "_ops/__init__.pyc' is not covered by the statement" "bytecode in place of a source is found" "$kb" verify bad5 --key release.key.pub
+check_exit 1 "bytecode '_ops/__init__.pyc' is not covered" "also without a key" "$kb" verify bad5
+check_exit 1 "not covered by the statement; delete it" "and is not signed" "$kb" sign bad5 --key release.key
+cp -r k bad6; mkdir evil; ln -s "$scratch/evil" "bad6/build/$variant/_ops"
+check_exit 1 "_ops' is a link that leads to no file" "a link to a directory cannot stand in for a module" "$kb" verify bad6
 # A rebuild of the same bytes keeps the signature, another build does not.
 rm -rf k/build; build k >/dev/null 2>&1
 check "the same bytes keep their signature" "$kb" verify k --key release.key.pub

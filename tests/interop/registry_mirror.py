@@ -2,6 +2,7 @@
 """registry_mirror.py KERNEL_BUILDER: kernels taken over by `registry mirror`, from our registry and from an independent server, and loaded
 by the stock client (kernels 0.17.2) on a machine without a network."""
 import hashlib
+import http.server
 import json
 import os
 import shutil
@@ -10,7 +11,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 
 from registry_server import Registry, SlowProxy, make_kernel, run_tests
 
@@ -136,6 +139,41 @@ def an_independent_server_is_a_source_too():
         server.wait()
 
 
+class Shrunk(http.server.BaseHTTPRequestHandler):
+    """Our registry, but of each file it says that the wanted part is not there."""
+
+    asked = 0
+
+    def do_GET(self):
+        if "/resolve/" in self.path:
+            Shrunk.asked += 1
+            self.send_response(416)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        with urllib.request.urlopen(there.endpoint + self.path) as answer:
+            body = answer.read()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def a_source_without_the_bytes_is_not_asked_for_ever():
+    upload(make_kernel(tool, work, "shrunk", {"torch-cpu": 300_000}), "acme/shrunk", there.endpoint, alice)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shrunk)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    copy = new_registry()
+    said = mirror(copy.root, f"http://127.0.0.1:{server.server_address[1]}", "--repo", "acme/shrunk", expect=5)
+    assert "416" in said and Shrunk.asked < 10, (said, Shrunk.asked)
+    shutil.rmtree(copy.dir)
+    server.shutdown()
+
+
 OFFLINE = """
 import os, socket, subprocess, sys, time
 tool, root, work = sys.argv[1:]
@@ -180,7 +218,7 @@ def a_machine_without_a_network_loads_it():
 
 try:
     run_tests([a_version_is_taken_over_whole, a_killed_mirror_goes_on, a_private_source_wants_its_own_token,
-               an_independent_server_is_a_source_too, a_machine_without_a_network_loads_it])
+               an_independent_server_is_a_source_too, a_source_without_the_bytes_is_not_asked_for_ever, a_machine_without_a_network_loads_it])
 finally:
     if there.process and there.process.poll() is None:
         there.stop(signal.SIGKILL)

@@ -55,6 +55,7 @@ struct CheckAbiRequest {
     std::vector<std::string> allow_needed{};
     std::vector<std::string> only{};
     std::vector<check::Suppression> suppressions{};
+    std::vector<std::string> machine_places{};
 
     [[nodiscard]] bool wants(std::string_view check) const {
         return only.empty() || std::ranges::find(only, check) != only.end();
@@ -141,7 +142,8 @@ check::Report check_libraries(const CheckAbiRequest& request,
                             .promise = build::promise_of(name, metadata),
                             .allow_unchecked = request.allow_unchecked,
                             .only = request.only,
-                            .suppressions = request.suppressions};
+                            .suppressions = request.suppressions,
+                            .machine_places = request.machine_places};
     input.promise.manylinux = request.manylinux;
     input.promise.python_abi = request.python_abi;
     input.promise.allowed_needed = request.allow_needed;
@@ -157,7 +159,8 @@ check::Report check_libraries(const CheckAbiRequest& request,
 build::InspectOptions inspection_for(const CheckAbiRequest& request) {
     using Paths = build::InspectOptions::Paths;
     return {.threads = std::max(1U, std::thread::hardware_concurrency()),
-            .paths = request.wants("host-paths") ? Paths::find : Paths::skip};
+            .paths = request.wants("host-paths") ? Paths::find : Paths::skip,
+            .machine_places = request.machine_places};
 }
 
 /// A report that says why there is none.
@@ -236,6 +239,7 @@ public:
             return ExitCode::configuration;
         }
         request->suppressions = *std::move(suppressions);
+        request->machine_places = find_machine_places(options_.directory, services);
         const auto reports = look(*request, services);
         if (!reports) {
             return ExitCode::failed;

@@ -52,8 +52,14 @@ void add_package_findings(const package::Package& package, check::Report& report
     std::ranges::sort(report.findings);
 }
 
+/// What the project says about all its variants.
+struct ProjectSays {
+    std::vector<check::Suppression> suppressions{};
+    std::vector<std::string> machine_places{};
+};
+
 check::Report check_variant(const project::VariantDir& variant,
-                            const std::vector<check::Suppression>& suppressions,
+                            const ProjectSays& project,
                             const Services& services) {
     const auto refuse = [&](const Error& error) {
         return check::Report{
@@ -64,8 +70,11 @@ check::Report check_variant(const project::VariantDir& variant,
     if (!package) {
         return refuse(package.error());
     }
-    auto libraries = build::inspect_libraries(
-        services.fs, variant.path, {.threads = std::max(1U, std::thread::hardware_concurrency())});
+    auto libraries =
+        build::inspect_libraries(services.fs,
+                                 variant.path,
+                                 {.threads = std::max(1U, std::thread::hardware_concurrency()),
+                                  .machine_places = project.machine_places});
     if (!libraries) {
         return refuse(libraries.error());
     }
@@ -73,7 +82,8 @@ check::Report check_variant(const project::VariantDir& variant,
         build::run_checks({.variant = variant.name,
                            .libraries = std::move(*libraries),
                            .promise = build::promise_of(variant.name, &package->metadata),
-                           .suppressions = suppressions});
+                           .suppressions = project.suppressions,
+                           .machine_places = project.machine_places});
     add_package_findings(*package, report);
     return report;
 }
@@ -153,17 +163,20 @@ public:
         if (!format) {
             return ExitCode::usage;
         }
-        const auto suppressions = find_suppressions(options_.directory, services);
+        auto suppressions = find_suppressions(options_.directory, services);
         if (!suppressions) {
             return ExitCode::configuration;
         }
+        const ProjectSays project{.suppressions = *std::move(suppressions),
+                                  .machine_places =
+                                      find_machine_places(options_.directory, services)};
         const auto found = find_variants(options_.directory, services);
         if (!found) {
             return ExitCode::failed;
         }
         std::vector<check::Report> reports;
         for (const project::VariantDir& variant : found->variants) {
-            check::Report report = check_variant(variant, *suppressions, services);
+            check::Report report = check_variant(variant, project, services);
             if (options_.python) {
                 add_import(variant, *options_.python, report, services);
             }

@@ -2,9 +2,13 @@
 #include "cli/app.hpp"
 #include "digest/digest.hpp"
 #include "document/json.hpp"
+#include "package/attestation.hpp"
 #include "package/metadata.hpp"
+#include "project/attestations.hpp"
+#include "project/variant_dirs.hpp"
 #include "support/catch.hpp"
 #include "support/elf_builder.hpp"
+#include "support/faulty_file_system.hpp"
 #include "support/support.hpp"
 
 namespace kb::cli {
@@ -28,10 +32,27 @@ struct World {
         test::write_text(path / "_k_cpu_x.abi3.so", test::build_elf(spec));
     }
 
-    ExitCode run(const std::vector<std::string>& arguments) {
+    /// A statement and a bill as a build writes them.
+    void attest() const {
+        sys::FileSystem& fs = sys::real_file_system();
+        const sys::Path variant = dir / "build" / kVariant;
+        const auto package =
+            project::read_package(fs, {.name = std::string{kVariant}, .path = variant});
+        REQUIRE(package);
+        const package::AttestationInput input{.package = *package};
+        const std::string sbom = package::write_sbom(input);
+        REQUIRE(project::write_attestations(
+            fs,
+            project::attestation_directory(variant),
+            kVariant,
+            {.statement = package::write_statement(input, sbom), .sbom = sbom}));
+    }
+
+    ExitCode run(const std::vector<std::string>& arguments,
+                 sys::FileSystem& fs = sys::real_file_system()) {
         terminal = {};
         return cli::run(arguments,
-                        {.fs = sys::real_file_system(),
+                        {.fs = fs,
                          .processes = sys::real_process_runner(),
                          .clock = sys::real_clock(),
                          .environment = environment,
@@ -98,6 +119,54 @@ TEST_CASE("check-abi finds paths of the building machine", "[cli][check-abi]") {
     CHECK(world.run({"check-abi", "--only", "hygiene"}) == ExitCode::ok);
     CHECK(world.terminal.out_text.find("1 check on 1 library") != std::string::npos);
     CHECK(world.run({"check-abi", "--only", "strings"}) == ExitCode::usage);
+}
+
+TEST_CASE("no library may name the folder of its own project", "[cli][check-abi][check-builds]") {
+    World world;
+    world.environment["KERNEL_BUILDER_STORE"] = (world.dir / "home/store").string();
+    const auto path = world.dir / "build" / kVariant / "_k_cpu_x.abi3.so";
+    test::write_text(path,
+                     test::read_text(path) + std::string(1, '\0') + world.dir.path().string());
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    CHECK(world.run({"check-abi"}) == ExitCode::ok); // without build.toml nobody's project
+    test::write_text(world.dir / "build.toml", "");
+    const std::string found = "below '" + world.dir.path().string() + "' of this machine";
+    const std::string variant = "build/" + std::string{kVariant};
+    for (const std::string& what : {std::string{"."},
+                                    std::string{"build"},
+                                    variant,
+                                    variant + "/",
+                                    variant + "/_k_cpu_x.abi3.so"}) {
+        CAPTURE(what);
+        CHECK(world.run({"check-abi", what}) == ExitCode::failed);
+        CHECK(world.terminal.out_text.find(found) != std::string::npos);
+    }
+    CHECK(world.run({"check-builds"}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find(found) != std::string::npos);
+    CHECK(world.run({"upload", "--repo-id", "me/k", "--allow-weak-sandbox", "--dry-run"}) ==
+          ExitCode::failed);
+    CHECK(world.terminal.err_text.find("did not pass check 'host-paths'") != std::string::npos);
+}
+
+TEST_CASE("upload refuses only findings that count", "[cli][upload]") {
+    World world;
+    world.environment["KERNEL_BUILDER_STORE"] = (world.dir / "home/store").string();
+    world.write(kVariant, kMetadata, {.needed = {"libgomp.so.1", "libtorch.so"}});
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    test::write_text(world.dir / "build.toml", "");
+    for (const char* directory : {".", "build"}) {
+        CAPTURE(directory);
+        const std::vector<std::string> upload{
+            "upload", directory, "--repo-id", "me/k", "--allow-weak-sandbox", "--dry-run"};
+        CHECK(world.run(upload) == ExitCode::failed);
+        CHECK(world.terminal.err_text.find("did not pass check 'needed'") != std::string::npos);
+        test::write_text(world.dir / "kernel-builder.toml",
+                         "schema = \"kernel-builder/project/1\"\n[[suppress]]\n"
+                         "check = \"needed\"\nreason = \"r\"\n");
+        CHECK(world.run(upload) == ExitCode::usage); // no registry is named
+        CHECK(world.terminal.err_text.find("did not pass") == std::string::npos);
+        REQUIRE(sys::real_file_system().remove_file(world.dir / "kernel-builder.toml"));
+    }
 }
 
 TEST_CASE("reports for other programs", "[cli][check-abi][check-builds]") {
@@ -245,6 +314,75 @@ TEST_CASE("hash seals, verify holds until a byte changes", "[cli][hash][verify]"
     CHECK(world.terminal.out_text.find("the file differs from its digest [digest]") !=
           std::string::npos);
     CHECK(world.run({"check-builds"}) == ExitCode::failed);
+}
+
+TEST_CASE("bytecode is no part of what a key vouches for", "[cli][sign][verify]") {
+    World world;
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    world.attest();
+    REQUIRE(world.run({"sign", "--key", "release.key", "--new-key"}) == ExitCode::ok);
+    REQUIRE(world.run({"sign", "--key", "release.key"}) == ExitCode::ok);
+    REQUIRE(world.run({"verify", "--key", "release.key.pub"}) == ExitCode::ok);
+    const auto variant = world.dir / "build" / kVariant;
+    test::write_text(variant / "__pycache__/__init__.cpython-311.pyc", "what an import leaves");
+    CHECK(world.run({"verify"}) == ExitCode::ok);
+    CHECK(world.run({"verify", "--key", "release.key.pub"}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find(
+              "  '__pycache__/__init__.cpython-311.pyc' is not covered by the statement "
+              "[statement]\n    next: delete it\n") != std::string::npos);
+    CHECK(world.run({"sign", "--key", "release.key"}) == ExitCode::failed);
+    CHECK(world.terminal.err_text.find("'__pycache__/__init__.cpython-311.pyc' is not covered by "
+                                       "the statement; delete it") != std::string::npos);
+    std::filesystem::remove_all(variant / "__pycache__");
+    CHECK(world.run({"verify", "--key", "release.key.pub"}) == ExitCode::ok);
+    test::write_text(variant / "_ops/__init__.pyc", "comes before _ops.py");
+    CHECK(world.run({"verify"}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find("bytecode '_ops/__init__.pyc' is not covered by the digest "
+                                       "[digest]") != std::string::npos);
+    CHECK(world.run({"verify", "--key", "release.key.pub"}) == ExitCode::failed);
+    CHECK(world.run({"sign", "--key", "release.key"}) == ExitCode::failed);
+}
+
+TEST_CASE("a statement that lost its bill is found", "[cli][verify]") {
+    World world;
+    REQUIRE(world.run({"hash"}) == ExitCode::ok);
+    world.attest();
+    REQUIRE(world.run({"verify"}) == ExitCode::ok);
+    const auto place = project::attestation_directory(world.dir / "build" / kVariant);
+    std::filesystem::remove(place / (std::string{kVariant} + ".cdx.json"));
+    CHECK(world.run({"verify"}) == ExitCode::failed);
+    CHECK(world.terminal.out_text.find("a statement without its bill of materials") !=
+          std::string::npos);
+    std::filesystem::remove(place / (std::string{kVariant} + ".slsa.json"));
+    CHECK(world.run({"verify"}) == ExitCode::ok);
+}
+
+TEST_CASE("a private key was at no time readable by others", "[cli][sign]") {
+    World world;
+    test::FaultyFileSystem fs{sys::real_file_system()};
+    const auto key = world.dir / "release.key";
+    const std::vector<std::string> make{"sign", "--key", "release.key", "--new-key"};
+    // Stopped after each step: what is there by its name is the owner's alone.
+    for (std::size_t call = 1;; ++call) {
+        REQUIRE(call < 20);
+        fs.fail_at(call, test::FaultyFileSystem::Death::yes);
+        const ExitCode code = world.run(make, fs);
+        if (std::filesystem::exists(key)) {
+            CHECK(std::filesystem::status(key).permissions() ==
+                  (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+        }
+        if (code == ExitCode::ok) {
+            break;
+        }
+        for (const auto& file : std::filesystem::directory_iterator{world.dir.path()}) {
+            if (file.path().filename().string().starts_with("release.key")) {
+                std::filesystem::remove(file.path());
+            }
+        }
+    }
+    CHECK(test::read_text(key).starts_with("-----BEGIN PRIVATE KEY-----"));
+    CHECK(world.run(make) == ExitCode::failed);
+    CHECK(sys::real_file_system().list(world.dir.path())->size() == 3); // build, key, key.pub
 }
 
 TEST_CASE("check-builds wants the directory to be what it is named for", "[cli][check-builds]") {

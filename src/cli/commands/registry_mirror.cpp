@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 namespace kb::cli {
 
@@ -74,13 +75,14 @@ public:
         http::Request request{.url = hub_->web_url(fmt::format(
                                   "/resolve/{}/{}", commit.hex(), hub::encode_path(path.text()))),
                               .bearer = token_};
+        bool shrank = false; // twice would never end
         for (unsigned attempt = 1;; ++attempt) {
             const std::uint64_t before = sink.position();
             const Result<http::Response> outcome = ask(request, sink);
             if (outcome && outcome->ok()) {
                 return {};
             }
-            if (outcome && outcome->status == 416) {
+            if (outcome && outcome->status == 416 && before > 0 && !std::exchange(shrank, true)) {
                 KB_TRY(sink.restart()); // it has become shorter there
                 continue;
             }

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <random>
+
 namespace kb::cli {
 
 namespace {
@@ -33,12 +35,23 @@ struct SignOptions {
     bool json = false;
 };
 
-/// Nobody but the owner may read it, from the first byte on; an existing file is an error.
+/// Nobody but the owner may read it or open it for later, from its making on; an existing file is
+/// an error. A copy is made with the mode of what is copied, a new file with that of the umask.
 Result<void> write_private(sys::FileSystem& fs, const sys::Path& path, std::string_view text) {
-    KB_TRY(const auto file, fs.create(path, FileMode::regular));
-    KB_TRY(fs.set_mode(path, 0600));
-    KB_TRY(file->write(text));
-    return file->sync();
+    std::random_device random;
+    const sys::Path empty = fmt::format("{}.{:08x}{:08x}.tmp", path.string(), random(), random());
+    KB_TRY(const auto file, fs.create(empty, FileMode::regular));
+    Result<void> made = fs.set_mode(empty, 0600);
+    if (made) {
+        made = fs.copy_file(empty, path);
+    }
+    KB_TRY(fs.remove_file(empty));
+    KB_TRY(made);
+    Result<void> written = fs.append_durable(path, text);
+    if (!written) {
+        static_cast<void>(fs.remove_file(path).has_value()); // half a key
+    }
+    return written;
 }
 
 Result<void> make_key(sys::FileSystem& fs, const sys::Path& path) {
@@ -57,6 +70,11 @@ sign_one(const project::VariantDir& variant, std::string_view private_pem, sys::
         return std::move(said)
             .context("reading its statement, which 'kernel-builder build' writes")
             .error();
+    }
+    if (const auto uncovered = package::find_uncovered(package); !uncovered.empty()) {
+        return Error{.code = ErrorCode::corrupt,
+                     .message = fmt::format(
+                         "{}; {}", uncovered.front().message, uncovered.front().next_step)};
     }
     const auto findings = package::judge_statement(package, said->statement, said->sbom);
     if (!findings.empty()) {

@@ -173,13 +173,15 @@ private:
         for (const project::VariantDir& directory : built->variants) {
             names.push_back(directory.name);
         }
-        KB_TRY(const Version torch, build::read_torch_version(services.fs, shell.torch));
-        const bool has_gpu = !as_ && sys::exists(services.fs, "/dev/nvidiactl");
+        KB_TRY(const build::TorchVersion version,
+               build::read_torch_version(services.fs, shell.torch));
+        const bool has_cuda = !as_ && version.cuda && sys::exists(services.fs, "/dev/nvidiactl");
         const auto best = build::loadable_variant(
             names,
             {.platform = *platform,
-             .backend = has_gpu ? backend::BackendId::cuda : backend::BackendId::cpu,
-             .torch = torch});
+             .torch = version.torch,
+             .backend = has_cuda ? backend::BackendId::cuda : backend::BackendId::cpu,
+             .backend_version = has_cuda ? version.cuda : std::nullopt});
         return best ? built->variants[*best].path : sys::Path{};
     }
 

@@ -95,19 +95,6 @@ struct Prepared {
     std::optional<upload::Token> token{};
 };
 
-upload::CheckState state_of(const check::Report& report) {
-    std::set<std::string> failed;
-    for (const check::Verdict& verdict : report.verdicts) {
-        if (verdict.outcome != check::Outcome::passed && !verdict.allowed) {
-            failed.insert(verdict.check);
-        }
-    }
-    for (const check::Finding& finding : report.findings) {
-        failed.insert(finding.check);
-    }
-    return {.failed = {failed.begin(), failed.end()}};
-}
-
 Result<upload::LocalFile>
 local_file(sys::FileSystem& fs, const sys::Path& source, const std::string& place) {
     KB_TRY(RelPath path, RelPath::parse(place));
@@ -283,22 +270,27 @@ private:
     }
 
     ExitCode judge(const Services& services, const Prepared& prepared) const {
+        const auto suppressions = find_suppressions(options_.directory, services);
+        if (!suppressions) {
+            return ExitCode::configuration;
+        }
         std::map<std::string, upload::CheckState> checked;
-        const unsigned threads = sys::read_host_limits(services.fs).cpus;
+        const build::InspectOptions inspection{
+            .threads = sys::read_host_limits(services.fs).cpus,
+            .machine_places = find_machine_places(options_.directory, services)};
         for (const package::Package& package : prepared.input.packages) {
-            auto libraries =
-                build::inspect_libraries(services.fs, package.directory, {.threads = threads});
+            auto libraries = build::inspect_libraries(services.fs, package.directory, inspection);
             if (!libraries) {
                 render_error(libraries.error(), services.terminal);
                 return ExitCode::failed;
             }
-            checked[package.variant] = state_of(build::run_checks(
-                {.variant = package.variant,
-                 .libraries = std::move(*libraries),
-                 .promise = build::promise_of(package.variant, &package.metadata),
-                 .suppressions = prepared.project
-                                     ? build::suppressions_of(prepared.project->settings)
-                                     : std::vector<check::Suppression>{}}));
+            const check::Report report =
+                build::run_checks({.variant = package.variant,
+                                   .libraries = std::move(*libraries),
+                                   .promise = build::promise_of(package.variant, &package.metadata),
+                                   .suppressions = *suppressions,
+                                   .machine_places = inspection.machine_places});
+            checked[package.variant] = {.failed = build::failed_checks(report)};
         }
         Diagnostics diagnostics;
         upload::preflight({.packages = prepared.input.packages,

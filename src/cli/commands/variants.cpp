@@ -95,17 +95,6 @@ std::string summary(const check::Report& report) {
     return out + "; " + looked + ")";
 }
 
-/// The directory of the project, at most two levels up: build/ and build/<variant>.
-std::optional<sys::Path> project_around(sys::Path directory, const Services& services) {
-    for (int level = 0; level < 3 && !directory.empty(); ++level) {
-        if (sys::exists(services.fs, directory / "build.toml")) {
-            return directory;
-        }
-        directory = directory.parent_path();
-    }
-    return std::nullopt;
-}
-
 bool know_checks(const std::vector<check::Suppression>& suppressions, Terminal& terminal) {
     std::vector<std::string_view> known;
     for (const check::Check& check : check::all_checks()) {
@@ -126,13 +115,32 @@ bool know_checks(const std::vector<check::Suppression>& suppressions, Terminal& 
 
 } // namespace
 
+std::optional<sys::Path> find_project_around(const std::string& argument,
+                                             const Services& services) {
+    sys::Path directory = resolve_directory(argument, services);
+    const auto info = services.fs.stat(directory);
+    if (!directory.has_filename() || (info && info->type == sys::FileType::regular)) {
+        directory = directory.parent_path();
+    }
+    // At most two levels up: build/ and build/<variant>.
+    for (int level = 0; level < 3 && !directory.empty(); ++level) {
+        if (sys::exists(services.fs, directory / "build.toml")) {
+            return directory;
+        }
+        directory = directory.parent_path();
+    }
+    return std::nullopt;
+}
+
+std::vector<std::string> find_machine_places(const std::string& argument,
+                                             const Services& services) {
+    const auto root = find_project_around(argument, services);
+    return root ? build::machine_places(*root) : std::vector<std::string>{};
+}
+
 std::optional<std::vector<check::Suppression>> find_suppressions(const std::string& argument,
                                                                  const Services& services) {
-    sys::Path start = resolve_directory(argument, services);
-    if (!start.has_filename()) {
-        start = start.parent_path();
-    }
-    const auto root = project_around(std::move(start), services);
+    const auto root = find_project_around(argument, services);
     if (!root) {
         return std::vector<check::Suppression>{};
     }

@@ -25,7 +25,16 @@ namespace kb::cli {
 [[nodiscard]] std::optional<project::Discovery> find_variants(const std::string& argument,
                                                               const Services& services);
 
-/// Suppressions of the project that `argument` is, or that holds it as its build/ or as a variant.
+/// The project that `argument` is, or that holds it as its build/, as a variant or as the library
+/// of one; nothing without one.
+[[nodiscard]] std::optional<sys::Path> find_project_around(const std::string& argument,
+                                                           const Services& services);
+
+/// build::machine_places of that project; none without one.
+[[nodiscard]] std::vector<std::string> find_machine_places(const std::string& argument,
+                                                           const Services& services);
+
+/// Suppressions of that project.
 /// None without a project; nothing after an error, which is printed.
 [[nodiscard]] std::optional<std::vector<check::Suppression>>
 find_suppressions(const std::string& argument, const Services& services);

@@ -26,8 +26,8 @@ compares it with metadata.json, then tells where the variant comes from: tool, s
 sandbox level. --require-clean fails variants of uncommitted sources, of unknown origin or built
 weaker than in level 'namespaces'. The provenance statement and the bill of materials that 'build'
 wrote are compared with the variant where they are there. --key FILE.pub judges the signature that
-'sign' made and fails variants without one. A signature beside metadata.json is named, not judged.
-Writes nothing.
+'sign' made and fails variants without one, and variants with bytecode, which no statement covers.
+A signature beside metadata.json is named, not judged. Writes nothing.
 
 Exit codes: 0 everything holds, 1 something differs.
 
@@ -73,6 +73,14 @@ check::Finding provenance_finding(std::string subject, std::string message, std:
             .policy = "--require-clean",
             .message = std::move(message),
             .next_step = std::move(next)};
+}
+
+check::Finding broken_statement(const Error& error) {
+    return {.check = "statement",
+            .subject = "statement",
+            .policy = "SLSA provenance 1",
+            .message = escape_control(error.to_text()),
+            .next_step = "get variant and statement from one build, or build again"};
 }
 
 void judge_origin(const package::Metadata& metadata, std::vector<check::Finding>& out) {
@@ -205,7 +213,7 @@ private:
         if (!said && said.error().code == ErrorCode::not_found && !wanted) {
             return; // made by another tool, or copied without
         }
-        if (!said) {
+        if (!said && said.error().code != ErrorCode::corrupt) {
             report.verdicts.push_back(
                 {.check = "statement", .reason = escape_control(said.error().to_text())});
             return;
@@ -215,7 +223,15 @@ private:
                 {.check = std::string{check}, .outcome = outcome_of(findings.empty())});
             std::ranges::move(findings, std::back_inserter(report.findings));
         };
-        add("statement", package::judge_statement(package, said->statement, said->sbom));
+        if (!said) {
+            add("statement", {broken_statement(said.error())});
+            return;
+        }
+        auto findings = package::judge_statement(package, said->statement, said->sbom);
+        if (!options_.key.empty()) {
+            std::ranges::move(package::find_uncovered(package), std::back_inserter(findings));
+        }
+        add("statement", std::move(findings));
         if (options_.key.empty()) {
             return;
         }

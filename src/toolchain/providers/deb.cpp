@@ -48,7 +48,7 @@ Result<void> download(std::span<const plan::LockEntry> entries,
     }
     for (const auto& [name, packages] : by_set) {
         KB_TRY(const Apt apt, Apt::open(find_deb_set(name), machine));
-        std::vector<std::string> words{"-q", "-o", "Acquire::Retries=3", "download"};
+        std::vector<std::string> words{"-q", "-o", "Acquire::Retries=3", "download", "--"};
         words.insert(words.end(), packages.begin(), packages.end());
         KB_TRY(const sys::ProcessResult result, apt.run("apt-get", words, directory));
         if (!result.status.ok()) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace kb::toolchain {
 namespace {
@@ -13,6 +14,17 @@ namespace {
 using backend::Requirement;
 
 constexpr std::size_t kCommitLength = 40;
+
+/// What a hook or an editor sets for the repository that it works in: ours is another one.
+constexpr std::array<std::string_view, 9> kOfAnotherRepository{"GIT_DIR",
+                                                               "GIT_WORK_TREE",
+                                                               "GIT_INDEX_FILE",
+                                                               "GIT_OBJECT_DIRECTORY",
+                                                               "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                                                               "GIT_COMMON_DIR",
+                                                               "GIT_NAMESPACE",
+                                                               "GIT_GRAFT_FILE",
+                                                               "GIT_SHALLOW_FILE"};
 
 /// "NVIDIA-cutlass-<commit>.tar": the commit is pinned by the name and the bytes by the digest.
 std::string file_name(const Requirement& requirement, std::string_view commit) {
@@ -58,7 +70,11 @@ public:
                                       "tar.umask=0022"};
         argv.insert(argv.end(), words.begin(), words.end());
         sys::EnvironmentMap environment = machine_.environment;
+        for (const std::string_view name : kOfAnotherRepository) {
+            environment.erase(std::string{name});
+        }
         environment["GIT_TERMINAL_PROMPT"] = "0";
+        environment["GIT_ATTR_NOSYSTEM"] = "1";
         const Machine quiet{machine_.fs, machine_.processes, environment, machine_.clock};
         const auto result = run_tool(quiet, std::move(argv), directory_);
         if (!result && result.error().code == ErrorCode::not_found) {
@@ -85,8 +101,22 @@ private:
 };
 
 Result<std::string> address_of(const Requirement& requirement, const FetchOptions& options) {
-    return place_of(
-        requirement, {.name = requirement.name, .version = requirement.version}, options.sources);
+    KB_TRY(std::string address,
+           place_of(requirement,
+                    {.name = requirement.name, .version = requirement.version},
+                    options.sources));
+    if (address.starts_with('-')) {
+        return Error{.code = ErrorCode::denied,
+                     .message = fmt::format("the address of '{}' is none, it begins with '-': "
+                                            "change it in [sources] of config.toml",
+                                            requirement.id())};
+    }
+    return address;
+}
+
+/// The version cannot begin with '-' either: no Requirement does.
+std::vector<std::string> fetch_words(const std::string& address, const std::string& what) {
+    return {"fetch", "-q", "--depth=1", "--no-tags", "--", address, what};
 }
 
 /// The commit in `git`'s repository: by itself where the server gives any commit, else by the name
@@ -96,12 +126,11 @@ Result<void> fetch_commit(const Git& git,
                           const std::string& commit,
                           const std::string& address) {
     KB_TRY(git.run({"init", "-q", "."}));
-    const auto direct = git.run({"fetch", "-q", "--depth=1", "--no-tags", address, commit});
+    const auto direct = git.run(fetch_words(address, commit));
     if (direct) {
         return {};
     }
-    const auto named =
-        git.run({"fetch", "-q", "--depth=1", "--no-tags", address, requirement.version});
+    const auto named = git.run(fetch_words(address, requirement.version));
     if (!named) {
         return named.error();
     }
@@ -154,7 +183,7 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
     KB_TRY(machine.fs.make_directories(folder.path() / "work"));
     const Git git{machine, folder.path() / "work"};
     KB_TRY(git.run({"init", "-q", "."}));
-    KB_TRY(git.run({"fetch", "-q", "--depth=1", "--no-tags", address, requirement.version}));
+    KB_TRY(git.run(fetch_words(address, requirement.version)));
     KB_TRY(const std::string head, git.run({"rev-parse", "FETCH_HEAD^{commit}"}));
     const std::string commit{trim(head)};
     const std::string file = file_name(requirement, commit);
