@@ -42,7 +42,12 @@ void add_option(CLI::App& app, const OptionRow& row) {
                            ->allow_extra_args(!row.name.starts_with('-'));
                    },
                    [&](std::optional<std::uint64_t>* target) {
-                       return app.add_option(row.name, *target, row.help);
+                       // "-1" would be read as a huge number.
+                       return app.add_option(row.name, *target, row.help)
+                           ->check([](const std::string& text) {
+                               return text.starts_with('-') ? text + " is less than 0"
+                                                            : std::string{};
+                           });
                    }},
         row.target);
     if (!row.value.empty()) {

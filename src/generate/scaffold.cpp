@@ -168,6 +168,24 @@ std::span<const BackendId> scaffold_backends(ScaffoldFramework framework) {
     std::unreachable();
 }
 
+namespace {
+
+/// Words that are a kernel name by its grammar, but no namespace in C++ or no package in Python.
+constexpr std::array kReserved = std::to_array<std::string_view>(
+    {"and",      "as",       "asm",     "assert",    "async",    "auto",     "await",   "bool",
+     "break",    "builtins", "case",    "catch",     "char",     "class",    "concept", "const",
+     "continue", "decltype", "def",     "default",   "del",      "delete",   "do",      "double",
+     "elif",     "else",     "enum",    "except",    "explicit", "export",   "extern",  "false",
+     "finally",  "float",    "for",     "friend",    "from",     "global",   "goto",    "if",
+     "import",   "in",       "inline",  "int",       "is",       "json",     "kernels", "lambda",
+     "long",     "math",     "mutable", "namespace", "new",      "none",     "not",     "numpy",
+     "operator", "or",       "os",      "pass",      "private",  "public",   "raise",   "requires",
+     "return",   "short",    "signed",  "sizeof",    "static",   "std",      "struct",  "switch",
+     "sys",      "template", "this",    "throw",     "torch",    "true",     "try",     "typename",
+     "union",    "unsigned", "using",   "virtual",   "void",     "volatile", "while",   "with"});
+
+} // namespace
+
 std::optional<ScaffoldName> scaffold_name(std::optional<std::string_view> option,
                                           std::string_view directory,
                                           Diagnostics& diagnostics) {
@@ -204,6 +222,14 @@ std::optional<ScaffoldName> scaffold_name(std::optional<std::string_view> option
                           {},
                           fmt::format("'{}' is not a kernel name", escape_control(spelt)),
                           std::move(notes));
+        return std::nullopt;
+    }
+    if (std::ranges::find(kReserved, name->module_name()) != kReserved.end()) {
+        diagnostics.error("bad-kernel-name",
+                          {},
+                          fmt::format("'{}' means something else in C++ or Python", spelt),
+                          {"the name is a namespace and a package: say what the kernel does, like "
+                           "'fast-relu'"});
         return std::nullopt;
     }
     result.name = std::move(*name);

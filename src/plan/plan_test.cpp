@@ -378,6 +378,15 @@ src = ["norm_cuda/norm.cu"]
     CHECK(has(tu.command, "--use_fast_math"));
 }
 
+TEST_CASE("a flag with a line end is an error with its section", "[plan]") {
+    auto here = world(with(test::kAotToml,
+                           "backend = \"cuda\"\ndepends = []",
+                           "backend = \"cuda\"\ndepends = []\ncxx-flags = [\"a\\nb\"]"));
+    CHECK_FALSE(here.try_plan());
+    REQUIRE(here.diagnostics.items().size() == 1);
+    CHECK(to_text(here.diagnostics.items().front()).contains("control character"));
+}
+
 TEST_CASE("native dependencies bring their folders and needs", "[plan]") {
     auto here = world(with(test::kAotToml,
                            "backend = \"cuda\"\ndepends = []",

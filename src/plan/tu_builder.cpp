@@ -204,9 +204,24 @@ void TuBuilder::add_source(std::vector<Job>& jobs,
     add_job(jobs, std::move(job));
 }
 
+void TuBuilder::refuse_control_characters(const Job& job, const Span& place) {
+    for (const auto* flags : {&job.cxx_flags, &job.device_flags}) {
+        for (const std::string& flag : *flags) {
+            if (escape_control(flag) != flag && reported_.insert(place).second) {
+                diagnostics_.error(
+                    "bad-flag",
+                    place,
+                    fmt::format("the flag '{}' has a control character", escape_control(flag)),
+                    {"write each flag as an item of its own"});
+            }
+        }
+    }
+}
+
 void TuBuilder::add_binding_jobs(std::vector<Job>& jobs, BackendId backend) {
     const Job common{.include = include_dirs(config::binding_include(input_.config)),
                      .cxx_flags = plain(config::binding_cxx_flags(input_.config))};
+    refuse_control_characters(common, input_.config.span);
     for (const auto& source : config::binding_src(input_.config)) {
         add_source(jobs, common, source, backend);
     }
@@ -223,6 +238,7 @@ void TuBuilder::add_section_jobs(std::vector<Job>& jobs,
                      .device_flags = usable(device_flags(section), toolkit.version),
                      .archs = archs.choice.kept,
                      .dependencies = dependency_rows(section)};
+    refuse_control_characters(common, section.id.span);
     for (const auto& source : section.src) {
         add_source(jobs, common, source, toolkit.backend);
     }

@@ -88,6 +88,8 @@ private:
                     const Job& common,
                     const document::Located<std::string>& source,
                     BackendId backend);
+    /// Flags that no command line of a build script can hold.
+    void refuse_control_characters(const Job& job, const Span& place);
     [[nodiscard]] std::vector<std::string> include_dirs(const config::Strings& list);
     [[nodiscard]] std::vector<const DependencyRow*> dependency_rows(const config::Section& section);
     [[nodiscard]] Context

@@ -151,6 +151,44 @@ RelPath package_directory(const config::Config& config) {
            RelPath::literal(config.name.module_name());
 }
 
+namespace {
+
+/// A link in the package may lead to another file of the project, through real directories only:
+/// what it leads to is published.
+Result<void> refuse_link_out(sys::FileSystem& fs, const sys::Path& root, const RelPath& path) {
+    KB_TRY(const sys::FileInfo info, fs.stat(root / path.text(), sys::FollowLinks::no));
+    if (info.type != sys::FileType::symlink) {
+        return {};
+    }
+    KB_TRY(const std::string text, fs.read_link(root / path.text()));
+    const sys::Path target{text};
+    bool stays = !target.is_absolute();
+    bool descended = false;
+    for (const sys::Path& part : target) {
+        // "a/.." is not here again when a is a link.
+        stays = stays && !(part == ".." && descended);
+        descended = descended || (part != ".." && part != ".");
+    }
+    const sys::Path resolved = (sys::Path{path.text()}.parent_path() / target).lexically_normal();
+    sys::Path place = root;
+    for (const sys::Path& part : resolved) {
+        place /= part;
+        const auto here = stays && part != ".." ? fs.stat(place, sys::FollowLinks::no)
+                                                : Error{.code = ErrorCode::denied};
+        stays = here && here->type != sys::FileType::symlink;
+    }
+    if (stays) {
+        return {};
+    }
+    return Error{.code = ErrorCode::denied,
+                 .message = fmt::format("'{}' is a link out of the project, to '{}': what it leads "
+                                        "to would be published; put a copy in its place",
+                                        escape_control(path.text()),
+                                        escape_control(text))};
+}
+
+} // namespace
+
 Result<plan::SourceSnapshot> read_snapshot(sys::FileSystem& fs, const Project& project) {
     plan::SourceSnapshot out;
     for (const RelPath& path : declared_sources(project.config)) {
@@ -169,6 +207,7 @@ Result<plan::SourceSnapshot> read_snapshot(sys::FileSystem& fs, const Project& p
         if (!path.text().starts_with(prefix) || !is_package_file(path, extensions)) {
             continue;
         }
+        KB_TRY(refuse_link_out(fs, project.root(), path));
         KB_TRY(const std::string text, fs.read_file(project.root() / path.text(), kMaxSourceBytes));
         out.package.push_back({.path = RelPath::literal(path.text().substr(prefix.size())),
                                .sha256 = digest::sha256(text)});

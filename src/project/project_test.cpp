@@ -97,6 +97,31 @@ TEST_CASE("the snapshot holds declared sources and the package, nothing generate
     CHECK(snapshot.package[0].path.text() == "__init__.py");
 }
 
+TEST_CASE("a link in the package does not lead out of the project", "[project]") {
+    const test::TempDir dir;
+    write_project(dir);
+    sys::FileSystem& fs = sys::real_file_system();
+    const sys::Path link = dir / "torch-ext" / open(dir).config.name.module_name() / "more.py";
+    test::write_text(dir / "shared/more.py", "x = 1\n");
+    REQUIRE(fs.symlink("../../shared/more.py", link));
+    CHECK(read_snapshot(fs, open(dir)).has_value());
+    const test::TempDir outside;
+    test::write_text(outside / "token.py", "secret\n");
+    REQUIRE(fs.symlink(outside.path().string(), dir / "elsewhere"));
+    const sys::Path up = outside.path().filename() / "token.py";
+    for (const std::string& target : {(outside / "token.py").string(),
+                                      std::string{"../../elsewhere/token.py"},
+                                      "../../../" + up.string(),
+                                      "../../elsewhere/../" + up.string()}) {
+        CAPTURE(target);
+        REQUIRE(fs.remove_file(link));
+        REQUIRE(fs.symlink(target, link));
+        const auto snapshot = read_snapshot(fs, open(dir));
+        REQUIRE_FALSE(snapshot.has_value());
+        CHECK(snapshot.error().message.contains("is a link out of the project"));
+    }
+}
+
 TEST_CASE("the state directory is made once and never taken from somebody else", "[project]") {
     const test::TempDir dir;
     write_project(dir);

@@ -43,10 +43,10 @@ public:
     Result<UploadReport> run() {
         KB_TRY(read_remote());
         KB_TRY(refuse_replacing());
-        if (request_->dry_run == DryRun::yes || report_.plan.empty()) {
+        const bool changes_nothing = report_.plan.empty() && !creates_branches();
+        if (request_->dry_run == DryRun::yes || changes_nothing) {
             KB_TRY(confirm());
-            report_.status =
-                report_.plan.empty() ? UploadStatus::no_changes : UploadStatus::planned;
+            report_.status = changes_nothing ? UploadStatus::no_changes : UploadStatus::planned;
             collect_results();
             if (request_->dry_run == DryRun::no) { // a run that was killed while reading back
                 KB_TRY(fs_->remove_file(request_->journal));
@@ -84,6 +84,13 @@ private:
     }
 
     // ---- what is there ----
+
+    /// A branch with the content of main is new, too: clients look for versions by branch.
+    [[nodiscard]] bool creates_branches() const {
+        return request_->mode == Mode::commit && std::ranges::any_of(works_, [](const Work& work) {
+                   return work.state == BranchState::to_create;
+               });
+    }
 
     Result<void> read_remote() {
         KB_TRY(const auto refs, hub_->read_refs());

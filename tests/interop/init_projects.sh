@@ -6,6 +6,7 @@
 venv=$2; cd "$scratch" || exit 1
 [ -x "$venv/bin/python" ] || { echo "no Python with torch in '$venv': run scripts/quickstart first"; exit 77; }
 "$venv/bin/python" -c 'import tvm_ffi' 2>/dev/null || "$venv/bin/pip" install -q --no-deps apache-tvm-ffi==0.1.15.post2
+"$venv/bin/pip" install -q "setuptools>=70.1" # the first with bdist_wheel of its own
 # own_tests PROJECT [OPTION...]: the project's tests in the shell that its README names.
 own_tests() { local project=$1; shift; (cd "$project" && PATH="$venv/bin:$PATH" "$kb" testshell --as cpu "$@" -- python -m pytest -q -p no:cacheprovider tests); }
 for framework in torch torch-noarch tvm-ffi; do
@@ -24,3 +25,12 @@ with_pip() { PATH="$venv/bin:$PATH" "$kb" testshell --as cpu -- python -m pip in
 check "pip builds and installs it" with_pip
 installed_tests() { PYTHONPATH=$scratch/site PATH="$venv/bin:$PATH" "$kb" testshell --as cpu -- python -m pytest -q -p no:cacheprovider torch/tests; }
 check_exit 0 "[0-9]+ passed" "its own tests pass with what pip installed" installed_tests
+editable() { PATH="$venv/bin:$PATH" "$kb" testshell --as cpu -- python -m pip install -q --no-build-isolation --no-deps -e "$scratch/torch"; }
+check "pip installs it for editing, as create-pyproject says" editable
+check_exit 0 "torch-ext" "what was built stands beside the sources that are imported" "$venv/bin/python" -c 'import importlib.util as u; print(u.find_spec("my_torch").origin)'
+check "with its library" sh -c 'ls torch/torch-ext/my_torch/_my_torch_cpu_*.so torch/torch-ext/my_torch/_ops.py'
+"$venv/bin/pip" uninstall -q -y my-torch
+# The name of the example in init's help; names that no compiler takes.
+check "init relu" "$kb" init relu --name me/relu --backends cpu
+check "a kernel of that name builds" "$kb" build relu
+check_exit 2 "means something else" "a keyword is no name" "$kb" init class --name me/class

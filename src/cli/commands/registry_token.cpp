@@ -60,6 +60,12 @@ public:
                                     options_.scope));
             return ExitCode::usage;
         }
+        constexpr std::uint64_t kMostDays = 36'500;
+        if (options_.expires && (*options_.expires == 0 || *options_.expires > kMostDays)) {
+            services.terminal.err(fmt::format(
+                "error: --expires is 1 to {} days, not {}\n", kMostDays, *options_.expires));
+            return ExitCode::usage;
+        }
         const Result<std::string> token = create(*scope, services);
         if (!token) {
             render_error(token.error(), services.terminal);

@@ -58,7 +58,7 @@ namespace {
 #if defined(CPU_KERNEL)
 constexpr int64_t kGrain = 32768; // elements that are worth a thread
 
-void relu(Tensor out, Tensor input) {
+void run_relu(Tensor out, Tensor input) {
     const {{ module }}::ReluArgs args = checked(out, input);
     torch::stable::parallel_for(0, args.count, kGrain, [&](int64_t begin, int64_t end) {
         {{ module }}::relu_cpu(args, begin, end);
@@ -68,7 +68,7 @@ void relu(Tensor out, Tensor input) {
 {% endif %}
 {% if cuda or rocm %}
 #if defined(CUDA_KERNEL) || defined(ROCM_KERNEL)
-void relu(Tensor out, Tensor input) {
+void run_relu(Tensor out, Tensor input) {
     const {{ module }}::ReluArgs args = checked(out, input);
     const int32_t device = input.get_device_index();
     const torch::stable::accelerator::DeviceGuard guard{device};
@@ -80,7 +80,7 @@ void relu(Tensor out, Tensor input) {
 {% endif %}
 {% if xpu %}
 #if defined(XPU_KERNEL)
-void relu(Tensor out, Tensor input) {
+void run_relu(Tensor out, Tensor input) {
     const {{ module }}::ReluArgs args = checked(out, input);
     const int32_t device = input.get_device_index();
     const torch::stable::accelerator::DeviceGuard guard{device};
@@ -122,7 +122,7 @@ struct Launch {
     uint64_t count;
 };
 
-void relu(Tensor out, Tensor input) {
+void run_relu(Tensor out, Tensor input) {
     const {{ module }}::ReluArgs args = checked(out, input);
     if (args.count == 0) {
         return;
@@ -154,28 +154,28 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
 {% if cpu %}
 #if defined(CPU_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
-    ops.impl("relu", TORCH_BOX(&relu));
+    ops.impl("relu", TORCH_BOX(&run_relu));
 }
 #endif
 {% endif %}
 {% if cuda or rocm %}
 #if defined(CUDA_KERNEL) || defined(ROCM_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
-    ops.impl("relu", TORCH_BOX(&relu));
+    ops.impl("relu", TORCH_BOX(&run_relu));
 }
 #endif
 {% endif %}
 {% if xpu %}
 #if defined(XPU_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, XPU, ops) {
-    ops.impl("relu", TORCH_BOX(&relu));
+    ops.impl("relu", TORCH_BOX(&run_relu));
 }
 #endif
 {% endif %}
 {% if metal %}
 #if defined(METAL_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, MPS, ops) {
-    ops.impl("relu", TORCH_BOX(&relu));
+    ops.impl("relu", TORCH_BOX(&run_relu));
 }
 #endif
 {% endif %}

@@ -57,7 +57,7 @@ namespace {
             dtype_of(input)};
 }
 
-void relu(TensorView out, TensorView input) {
+void run_relu(TensorView out, TensorView input) {
     const {{ module }}::ReluArgs args = checked(out, input);
     const DLDevice device = input.device();
     switch (device.device_type) {
@@ -86,4 +86,4 @@ void relu(TensorView out, TensorView input) {
 
 } // namespace
 
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, relu)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, run_relu)

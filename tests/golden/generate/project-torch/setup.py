@@ -90,6 +90,15 @@ class CMakeBuild(build_ext):
     def get_outputs(self):
         return []
 
+    def get_output_mapping(self):
+        return {}
+
+    def copy_extensions_to_source(self):
+        """For 'pip install -e': what was built, beside the Python files that are imported."""
+        built = Path(self.build_lib) / MODULE
+        for path in sorted(built.glob(f"_{MODULE}_*{UNIQUE_ID}*")) + [built / "_ops.py"]:
+            shutil.copy(path, ROOT / EXTENSION_DIR / MODULE / path.name)
+
 
 class BuildKernel(Command):
     """setup.py build_kernel: the variant directory below build/, as 'kernel-builder build' lays it out."""

@@ -45,7 +45,7 @@ my_relu::ReluArgs checked(const Tensor& out, const Tensor& input) {
 #if defined(CPU_KERNEL)
 constexpr int64_t kGrain = 32768; // elements that are worth a thread
 
-void relu(Tensor out, Tensor input) {
+void run_relu(Tensor out, Tensor input) {
     const my_relu::ReluArgs args = checked(out, input);
     torch::stable::parallel_for(0, args.count, kGrain, [&](int64_t begin, int64_t end) {
         my_relu::relu_cpu(args, begin, end);
@@ -53,7 +53,7 @@ void relu(Tensor out, Tensor input) {
 }
 #endif
 #if defined(CUDA_KERNEL) || defined(ROCM_KERNEL)
-void relu(Tensor out, Tensor input) {
+void run_relu(Tensor out, Tensor input) {
     const my_relu::ReluArgs args = checked(out, input);
     const int32_t device = input.get_device_index();
     const torch::stable::accelerator::DeviceGuard guard{device};
@@ -71,12 +71,12 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
 
 #if defined(CPU_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
-    ops.impl("relu", TORCH_BOX(&relu));
+    ops.impl("relu", TORCH_BOX(&run_relu));
 }
 #endif
 #if defined(CUDA_KERNEL) || defined(ROCM_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
-    ops.impl("relu", TORCH_BOX(&relu));
+    ops.impl("relu", TORCH_BOX(&run_relu));
 }
 #endif
 

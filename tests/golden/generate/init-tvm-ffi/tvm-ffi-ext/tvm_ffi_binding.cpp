@@ -55,7 +55,7 @@ my_relu::ReluArgs checked(const TensorView& out, const TensorView& input) {
             dtype_of(input)};
 }
 
-void relu(TensorView out, TensorView input) {
+void run_relu(TensorView out, TensorView input) {
     const my_relu::ReluArgs args = checked(out, input);
     const DLDevice device = input.device();
     switch (device.device_type) {
@@ -80,4 +80,4 @@ void relu(TensorView out, TensorView input) {
 
 } // namespace
 
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, relu)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, run_relu)
