@@ -361,6 +361,9 @@ Result<VariantState> read_state(const BuildServices& services,
     state.package = files && project::digest_of(*files).hex() == state.record->package_digest
                         ? PackageState::sound
                         : PackageState::changed;
+    const auto metadata = project::read_metadata(services.fs, {.name = name, .path = directory});
+    state.is_dirty = metadata && metadata->provenance && metadata->provenance->kernel &&
+                     metadata->provenance->kernel->dirty;
     return state;
 }
 

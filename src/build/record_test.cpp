@@ -87,6 +87,19 @@ TEST_CASE("a variant is built again when anything that decides its bytes changed
     }
 }
 
+TEST_CASE("what says that its sources are not committed is made again when they are",
+          "[build][work]") {
+    const std::vector<VariantState> states{{.variant = "torch-cpu",
+                                            .record = built("1"),
+                                            .package = PackageState::sound,
+                                            .is_dirty = true}};
+    const plan::Plan plan = one_variant("1");
+    CHECK(select_work(plan, states, "namespaces").stale.empty());
+    const WorkList work = select_work(plan, states, "namespaces", Sources::committed);
+    REQUIRE(work.stale.size() == 1);
+    CHECK(work.stale[0].reason.contains("not committed"));
+}
+
 TEST_CASE("the lines that differ are named", "[build][work]") {
     const std::vector<VariantState> states{
         {.variant = "torch-cpu", .record = built("0"), .package = PackageState::sound}};

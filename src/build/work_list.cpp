@@ -17,8 +17,10 @@ std::ptrdiff_t weakness(std::string_view level) {
     return std::ranges::find(kLevels, level) - kLevels.begin();
 }
 
-std::optional<WorkItem>
-judge(const plan::PlannedVariant& variant, const VariantState* state, std::string_view level) {
+std::optional<WorkItem> judge(const plan::PlannedVariant& variant,
+                              const VariantState* state,
+                              std::string_view level,
+                              Sources sources) {
     const std::string name = variant.name.text();
     if (state == nullptr || !state->record) {
         return WorkItem{.variant = name, .reason = "never built here"};
@@ -45,18 +47,24 @@ judge(const plan::PlannedVariant& variant, const VariantState* state, std::strin
                                       ? "its package is missing"
                                       : "its package was changed after the build"};
     }
+    if (state->is_dirty && sources == Sources::committed) {
+        return WorkItem{.variant = name,
+                        .reason = "it says that its sources are not committed, which they are now"};
+    }
     return std::nullopt;
 }
 
 } // namespace
 
-WorkList
-select_work(const plan::Plan& plan, std::span<const VariantState> states, std::string_view level) {
+WorkList select_work(const plan::Plan& plan,
+                     std::span<const VariantState> states,
+                     std::string_view level,
+                     Sources sources) {
     WorkList work;
     for (const plan::PlannedVariant& variant : plan.variants) {
         const auto found = std::ranges::find(states, variant.name.text(), &VariantState::variant);
         const VariantState* state = found == states.end() ? nullptr : &*found;
-        if (auto item = judge(variant, state, level)) {
+        if (auto item = judge(variant, state, level, sources)) {
             work.stale.push_back(std::move(*item));
         } else {
             work.fresh.push_back(variant.name.text());

@@ -20,7 +20,12 @@ struct VariantState {
     std::string variant{};
     std::optional<Record> record{};
     PackageState package = PackageState::missing;
+    /// Its metadata says that the sources had changes that no commit held.
+    bool is_dirty = false;
 };
+
+/// What git says of the sources now.
+enum class Sources : std::uint8_t { unknown, committed };
 
 struct WorkItem {
     std::string variant{};
@@ -37,8 +42,11 @@ struct WorkList {
 };
 
 /// Pure. A variant is fresh when it was built with the same key, in a sandbox at least as strong as
-/// `level`, and its package is sound; everything in plan order.
-[[nodiscard]] WorkList
-select_work(const plan::Plan& plan, std::span<const VariantState> states, std::string_view level);
+/// `level`, its package is sound, and it does not say that `committed` sources are not; everything
+/// in plan order.
+[[nodiscard]] WorkList select_work(const plan::Plan& plan,
+                                   std::span<const VariantState> states,
+                                   std::string_view level,
+                                   Sources sources = Sources::unknown);
 
 } // namespace kb::build

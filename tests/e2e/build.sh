@@ -71,6 +71,14 @@ assert said["unmeasured"] <= 1  # a step that ended just before the kill above l
 assert abs(said["upload-bytes"] / package - 1) < 0.01 and abs(said["disk-bytes"] / disk - 1) < 0.25
 assert 0.5 < said["cpu-seconds"] / cpu < 2 and peaks[0] * 0.75 < said["peak-bytes"]
 PY
+# Sources that were committed after the build: the package says so from the next build on.
+"$kb" init told --name me/told --framework torch-noarch --backends cpu >/dev/null 2>&1
+git -C told init -q && git -C told add -A && git -C told -c user.name=t -c user.email=t@t commit -qm one
+echo '# more' >>told/torch-ext/told/layers.py; build told >/dev/null 2>&1
+check_exit 1 "uncommitted" "a build of changed sources is known as one" "$kb" verify told --require-clean
+git -C told -c user.name=t -c user.email=t@t commit -qam two; build told >/dev/null 2>&1
+check "after the commit the next build makes it clean" "$kb" verify told --require-clean
+check_exit 0 "0 built, 1 up to date" "and then it stays" build told
 # --check-reproducible: equal for a CPU kernel; what makes a difference is named.
 "$kb" init again --name me/again --backends cpu >/dev/null 2>&1
 check_exit 0 "two builds gave the same bytes" "--check-reproducible: a CPU kernel gives the same bytes twice" build again --check-reproducible

@@ -301,7 +301,18 @@ private:
             return ExitCode::failed;
         }
         out.states = std::move(states).value();
-        out.work = build::select_work(out.plan, out.states, out.settings.sandbox);
+        // git is asked only where its answer matters: a build with nothing to do takes
+        // milliseconds.
+        const bool asks_git = std::ranges::any_of(out.states, &build::VariantState::is_dirty);
+        const project::GitState git = asks_git ? project::read_git_state(services.processes,
+                                                                         services.environment,
+                                                                         out.project.root())
+                                               : project::GitState{};
+        out.work = build::select_work(out.plan,
+                                      out.states,
+                                      out.settings.sandbox,
+                                      git.commit && !git.is_dirty ? build::Sources::committed
+                                                                  : build::Sources::unknown);
         return ExitCode::ok;
     }
 
