@@ -44,7 +44,7 @@ TEST_CASE("a clean library passes every check, a dirty one fails each", "[check]
                               .symbols = {{.name = "aoti_torch_get_data_ptr"}}};
     const Report good = run(test::input_of(clean, promise()), all_checks());
     CHECK(good.passed());
-    CHECK(good.verdicts.size() == 8);
+    CHECK(good.verdicts.size() == 9);
     const Report bad = run(test::input_of(dirty(), promise()), all_checks());
     CHECK_FALSE(bad.passed());
     for (const char* id :

@@ -16,6 +16,7 @@ namespace kb::check {
 [[nodiscard]] Check hygiene_check();
 [[nodiscard]] Check host_paths_check();
 [[nodiscard]] Check minimum_os_check();
+[[nodiscard]] Check platform_check();
 [[nodiscard]] Check libraries_check();
 [[nodiscard]] Check device_code_check();
 

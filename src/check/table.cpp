@@ -7,6 +7,7 @@ namespace kb::check {
 
 std::span<const Check> all_checks() {
     static const std::array kTable{libraries_check(),
+                                   platform_check(),
                                    manylinux_check(),
                                    python_abi_check(),
                                    torch_abi_check(),

@@ -65,7 +65,7 @@ struct World {
 TEST_CASE("check-abi passes a clean variant and fails a dirty one", "[cli][check-abi]") {
     World world;
     CHECK(world.run({"check-abi"}) == ExitCode::ok);
-    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (8 checks on 1 library)\n");
+    CHECK(world.terminal.out_text == std::string{kVariant} + ": passed (9 checks on 1 library)\n");
     world.write("torch-stable-abi212-cpu-x86_64-linux",
                 kMetadata,
                 {.needed = {"libgomp.so.1", "libtorch.so"},
@@ -73,8 +73,8 @@ TEST_CASE("check-abi passes a clean variant and fails a dirty one", "[cli][check
     CHECK(world.run({"check-abi"}) == ExitCode::failed);
     CHECK(world.terminal.out_text ==
           std::string{kVariant} +
-              ": passed (8 checks on 1 library)\n"
-              "torch-stable-abi212-cpu-x86_64-linux: FAILED (2 findings; 8 checks on 1 library)\n"
+              ": passed (9 checks on 1 library)\n"
+              "torch-stable-abi212-cpu-x86_64-linux: FAILED (2 findings; 9 checks on 1 library)\n"
               "  _k_cpu_x.abi3.so: needs 'libgomp.so.1', which not every machine has [needed]\n"
               "    next: link it statically, or ship it in the variant and set the runpath to "
               "'$ORIGIN'\n"
