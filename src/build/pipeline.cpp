@@ -26,6 +26,12 @@ namespace {
 
 constexpr std::size_t kTailBytes = 8192;
 
+/// Made where there is none. One that cannot be written would fail every compilation.
+Result<void> prepare_cache(sys::FileSystem& fs, const sys::Path& cache) {
+    KB_TRY(fs.make_directories(cache));
+    return fs.write_scratch(cache / ".writable", "", FileMode::regular);
+}
+
 void tell(const BuildEvents& events, std::string_view text) {
     if (events.on_stage) {
         events.on_stage(text);
@@ -201,7 +207,7 @@ private:
         if (options_.use_cache) {
             // A cache for each level: what a weaker one compiled is no hit for a stronger one.
             request.cache = options_.store.parent_path() / workspace_.named("ccache");
-            if (const Result<void> made = fs.make_directories(request.cache); !made) {
+            if (const Result<void> made = prepare_cache(fs, request.cache); !made) {
                 // A shared store that others fill: slower, not wrong.
                 tell(events_, fmt::format("compiling without a cache: {}", made.error().to_text()));
                 request.cache.clear();

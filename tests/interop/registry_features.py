@@ -94,14 +94,15 @@ def a_killed_upload_sends_only_the_parts_in_flight_again():
     process = subprocess.Popen([tool, "upload", folder, "--repo-id", "acme/killed", "-q"], env=env,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.time() + 120
-    while sum("/parts/" in r["path"] and r["status"] == 200 for r in requests_since(mark)) < 5 and time.time() < deadline:
+    while sum("/parts/" in r["path"] and r["status"] == 200 for r in requests_since(mark)) < 4 and time.time() < deadline:
         assert process.poll() is None, "the upload ended before it was killed"
         time.sleep(0.02)
+    time.sleep(0.2)  # as many as there are streams end together: the answers have to reach the uploader
     process.send_signal(signal.SIGKILL)
     process.wait()
     time.sleep(0.5)
     confirmed = {r["path"] for r in requests_since(mark) if "/parts/" in r["path"] and r["status"] == 200}
-    assert 5 <= len(confirmed) < 8, confirmed  # one more than there are streams: the uploader knows of one
+    assert 4 <= len(confirmed) < 8, confirmed
     registry.stop(signal.SIGKILL)  # the server as well
     registry.start(listen=endpoint.removeprefix("http://"))
     mark = log_end()
