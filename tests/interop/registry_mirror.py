@@ -175,9 +175,10 @@ def a_source_without_the_bytes_is_not_asked_for_ever():
 
 
 OFFLINE = """
-import os, socket, subprocess, sys, time
+import fcntl, os, socket, struct, subprocess, sys, time
 tool, root, work = sys.argv[1:]
-subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+with socket.socket() as any_socket:  # ip link set lo up: SIOCSIFFLAGS with IFF_UP
+    fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH22x", b"lo", 1))
 try:
     socket.create_connection(("192.0.2.1", 80), 1)
     raise SystemExit("there is a network")
