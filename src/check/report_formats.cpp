@@ -2,6 +2,7 @@
 #include "check/report_formats.hpp"
 
 #include "check/check.hpp"
+#include "document/markup.hpp"
 
 #include <fmt/format.h>
 
@@ -122,30 +123,6 @@ void add_results(const Report& report, Node& results) {
     }
 }
 
-/// For attributes and text. Control characters, which XML cannot hold at all, become '?'.
-std::string xml(std::string_view words) {
-    std::string out;
-    for (const char c : words) {
-        switch (c) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        default:
-            out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
-        }
-    }
-    return out;
-}
-
 /// The findings of one verdict, a line each.
 std::string findings_of(const Report& report, const Verdict& verdict) {
     std::string out;
@@ -168,8 +145,8 @@ struct Counts {
 
 std::string junit_case(const Report& report, const Verdict& verdict, Counts& counts) {
     std::string out = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
-                                  xml(place_of(report, verdict.library)),
-                                  xml(verdict.check));
+                                  document::escape_markup(place_of(report, verdict.library)),
+                                  document::escape_markup(verdict.check));
     if (verdict.outcome == Outcome::passed) {
         return out + "/>\n";
     }
@@ -177,15 +154,16 @@ std::string junit_case(const Report& report, const Verdict& verdict, Counts& cou
     if (unchecked && verdict.allowed) {
         ++counts.skipped;
         return out + fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n",
-                                 xml(verdict.reason));
+                                 document::escape_markup(verdict.reason));
     }
     ++counts.failures;
     const std::string lines = unchecked ? verdict.reason : findings_of(report, verdict);
     return out + fmt::format(">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n"
                              "    </testcase>\n",
                              unchecked ? "not-checked" : "finding",
-                             xml(unchecked ? verdict.reason : lines.substr(0, lines.find('\n'))),
-                             xml(lines));
+                             document::escape_markup(unchecked ? verdict.reason
+                                                               : lines.substr(0, lines.find('\n'))),
+                             document::escape_markup(lines));
 }
 
 } // namespace
@@ -219,7 +197,7 @@ std::string to_junit(std::span<const Report> reports) {
         suites +=
             fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n"
                         "{}  </testsuite>\n",
-                        xml(report.variant),
+                        document::escape_markup(report.variant),
                         report.verdicts.size(),
                         counts.failures,
                         counts.skipped,

@@ -38,7 +38,7 @@ TEST_CASE("what is stable, somebody else's or no code is left alone", "[check][s
                "torch::stable::Tensor f(mine::at::x, flat::y, torch::headeronly::Half);\n"
                "// at::Tensor\n/* c10::x\n#include <torch/all.h>\n at::y */\n"
                "auto s = \"at::Tensor \\\" c10::x\";\n"
-               "STABLE_TORCH_LIBRARY(k, m) { STD_TORCH_CHECK(true); }\n")
+               "STABLE_TORCH_LIBRARY(k, m) { STD_TORCH_CHECK(a > b); }\n")
               .empty());
 }
 

@@ -4,6 +4,7 @@
 #include "backend/variant.hpp"
 #include "base/text.hpp"
 #include "digest/digest.hpp"
+#include "document/markup.hpp"
 #include "hub/percent.hpp"
 
 #include <fmt/format.h>
@@ -48,33 +49,9 @@ input{font:inherit;padding:.25rem .5rem;border:1px solid var(--line);border-radi
 .cpu{background:#1c3352}.rocm{background:#4a2020}.xpu{background:#35234f}.metal{background:#333}}
 )css";
 
-/// For text and for attribute values in double quotes.
+/// A single quote ends nothing on our pages; it is written as no letter all the same.
 std::string escaped(std::string_view text) {
-    std::string out;
-    out.reserve(text.size());
-    for (const char c : text) {
-        switch (c) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        case '\'':
-            out += "&#39;";
-            break;
-        default:
-            // Control characters mean nothing on a page but a line and a tab.
-            out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
-        }
-    }
-    return out;
+    return replace_all(document::escape_markup(text), "'", "&#39;");
 }
 
 std::string begin_page(std::string_view title) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
-#include "store/blob_store.hpp"
 #include "toolchain/providers/source.hpp"
 
 #include <fmt/format.h>
@@ -125,16 +124,7 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
                                              const FetchOptions& options) {
     KB_TRY(const TemporaryFolder folder, TemporaryFolder::make(machine, "lock"));
     KB_TRY(const std::string file, find_file(requirement, folder.path(), machine, options));
-    KB_TRY(const store::StoredBlob blob, store::hash_file(machine.fs, folder.path() / file));
-    plan::LockEntry entry{.id = requirement.id(),
-                          .file = file,
-                          .platform = "any",
-                          .size = blob.size,
-                          .sha256 = blob.digest};
-    if (!requirement.slice.empty()) {
-        entry.slice = plan::LockSlice{.name = requirement.slice};
-    }
-    return std::vector{std::move(entry)};
+    return pin_file(machine, requirement, folder.path() / file);
 }
 
 /// The slice is the folder that the archive puts everything in, which the tree goes without.

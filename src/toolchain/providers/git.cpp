@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
-#include "store/blob_store.hpp"
 #include "toolchain/providers/source.hpp"
 
 #include <fmt/format.h>
@@ -188,16 +187,7 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
     const std::string commit{trim(head)};
     const std::string file = file_name(requirement, commit);
     KB_TRY(pack(git, commit, std::filesystem::absolute(folder.path() / file)));
-    KB_TRY(const store::StoredBlob blob, store::hash_file(machine.fs, folder.path() / file));
-    plan::LockEntry entry{.id = requirement.id(),
-                          .file = file,
-                          .platform = "any",
-                          .size = blob.size,
-                          .sha256 = blob.digest};
-    if (!requirement.slice.empty()) {
-        entry.slice = plan::LockSlice{.name = requirement.slice};
-    }
-    return std::vector{std::move(entry)};
+    return pin_file(machine, requirement, folder.path() / file);
 }
 
 /// The slice is a folder of the repository; without one all of it is taken.

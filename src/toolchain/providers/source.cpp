@@ -125,6 +125,22 @@ Result<std::string> read_head(sys::FileSystem& fs, const sys::Path& path, std::s
     return head;
 }
 
+Result<std::vector<plan::LockEntry>> pin_file(const Machine& machine,
+                                              const backend::Requirement& requirement,
+                                              const sys::Path& file,
+                                              std::string platform) {
+    KB_TRY(const store::StoredBlob blob, store::hash_file(machine.fs, file));
+    plan::LockEntry entry{.id = requirement.id(),
+                          .file = file.filename().string(),
+                          .platform = std::move(platform),
+                          .size = blob.size,
+                          .sha256 = blob.digest};
+    if (!requirement.slice.empty()) {
+        entry.slice = plan::LockSlice{.name = requirement.slice};
+    }
+    return std::vector{std::move(entry)};
+}
+
 Result<TemporaryFolder> TemporaryFolder::make(const Machine& machine, std::string_view purpose) {
     const std::string base = sys::lookup(machine.environment, "TMPDIR").value_or("/tmp");
     sys::Path path =

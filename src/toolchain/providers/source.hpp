@@ -34,6 +34,12 @@ Result<void> get_file(const std::string& place,
 /// Up to `size` bytes of the start of a file.
 Result<std::string> read_head(sys::FileSystem& fs, const sys::Path& path, std::size_t size);
 
+/// The entry that pins this file for the requirement, under its own name.
+Result<std::vector<plan::LockEntry>> pin_file(const Machine& machine,
+                                              const backend::Requirement& requirement,
+                                              const sys::Path& file,
+                                              std::string platform = "any");
+
 /// A new folder in TMPDIR, removed with this object.
 class TemporaryFolder {
 public:

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "store/blob_store.hpp"
 #include "sys/environment.hpp"
-#include "toolchain/provider.hpp"
+#include "toolchain/providers/source.hpp"
 
 #include <fmt/format.h>
 
@@ -246,25 +246,15 @@ Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
                      .message = fmt::format(
                          "no wheel for '{}' on {}", requirement.id(), backend::to_text(platform))};
     }
-    const auto blob = store::hash_file(machine.fs, directory / *file);
+    auto pinned =
+        pin_file(machine,
+                 requirement,
+                 directory / *file,
+                 file->ends_with("-any.whl") ? std::string{"any"} : backend::to_text(platform));
     if (!temporary.empty()) {
         static_cast<void>(machine.fs.remove_tree(temporary).has_value());
     }
-    if (!blob) {
-        return blob.error();
-    }
-    plan::LockEntry entry{.id = requirement.id(),
-                          .file = *file,
-                          .platform = backend::to_text(platform),
-                          .size = blob->size,
-                          .sha256 = blob->digest};
-    if (file->ends_with("-any.whl")) {
-        entry.platform = "any";
-    }
-    if (!requirement.slice.empty()) {
-        entry.slice = plan::LockSlice{.name = requirement.slice};
-    }
-    return std::vector{std::move(entry)};
+    return pinned;
 }
 
 /// Folder of a wheel "nvidia-cuda-nvcc-cu12": up to CUDA 12 each component has its own.
