@@ -102,8 +102,14 @@ std::string excerpt(const Span& span, std::string_view source) {
 
 std::string to_text(const Diagnostic& diagnostic, std::optional<std::string_view> source) {
     const char* severity = diagnostic.severity == Severity::error ? "error" : "warning";
-    std::string out = fmt::format(
-        "{}: {}: {} [{}]\n", place(diagnostic.span), severity, diagnostic.message, diagnostic.id);
+    // The command line has no place: its mistakes begin with their severity.
+    const std::string where = place(diagnostic.span);
+    std::string out = fmt::format("{}{}{}: {} [{}]\n",
+                                  where,
+                                  where.empty() ? "" : ": ",
+                                  severity,
+                                  diagnostic.message,
+                                  diagnostic.id);
     if (source && diagnostic.span.line != 0) {
         out += excerpt(diagnostic.span, *source);
     }

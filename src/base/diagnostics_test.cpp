@@ -31,6 +31,11 @@ TEST_CASE("a diagnostic prints place, message, id, excerpt and notes", "[base][d
           "note: did you mean 'license'?\n");
 }
 
+TEST_CASE("a mistake without a place begins with its severity", "[base][diagnostics]") {
+    CHECK(to_text({Severity::error, "bad-name", {}, "'1' is no name", {}}) ==
+          "error: '1' is no name [bad-name]\n");
+}
+
 TEST_CASE("the caret counts code points and survives places past the text", "[base][diagnostics]") {
     const Diagnostic accents{Severity::warning, "x", at(1, 5, 6), "m", {}};
     CHECK(to_text(accents, "\xC3\xA4\xC3\xB6\xC3\xBC = 1\n") ==

@@ -7,6 +7,7 @@
 #include "build/seal.hpp"
 #include "build/workspace.hpp"
 #include "generate/script_files.hpp"
+#include "project/attestations.hpp"
 #include "project/hash_cache.hpp"
 #include "project/variant_dirs.hpp"
 #include "sys/environment.hpp"
@@ -367,6 +368,8 @@ Result<VariantState> read_state(const BuildServices& services,
     state.package = files && project::digest_of(*files).hex() == state.record->package_digest
                         ? PackageState::sound
                         : PackageState::changed;
+    state.has_statement =
+        project::has_attestations(services.fs, project::attestation_directory(directory), name);
     const auto metadata = project::read_metadata(services.fs, {.name = name, .path = directory});
     state.is_dirty = metadata && metadata->provenance && metadata->provenance->kernel &&
                      metadata->provenance->kernel->dirty;

@@ -87,6 +87,16 @@ TEST_CASE("a variant is built again when anything that decides its bytes changed
     }
 }
 
+TEST_CASE("a variant whose statement was deleted is sealed again", "[build][work]") {
+    const std::vector<VariantState> states{{.variant = "torch-cpu",
+                                            .record = built("1"),
+                                            .package = PackageState::sound,
+                                            .has_statement = false}};
+    const WorkList work = select_work(one_variant("1"), states, "namespaces");
+    REQUIRE(work.stale.size() == 1);
+    CHECK(work.stale[0].reason == "its statement is missing");
+}
+
 TEST_CASE("what says that its sources are not committed is made again when they are",
           "[build][work]") {
     const std::vector<VariantState> states{{.variant = "torch-cpu",

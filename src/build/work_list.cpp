@@ -47,6 +47,9 @@ std::optional<WorkItem> judge(const plan::PlannedVariant& variant,
                                       ? "its package is missing"
                                       : "its package was changed after the build"};
     }
+    if (!state->has_statement) {
+        return WorkItem{.variant = name, .reason = "its statement is missing"};
+    }
     if (state->is_dirty && sources == Sources::committed) {
         return WorkItem{.variant = name,
                         .reason = "it says that its sources are not committed, which they are now"};

@@ -22,6 +22,8 @@ struct VariantState {
     PackageState package = PackageState::missing;
     /// Its metadata says that the sources had changes that no commit held.
     bool is_dirty = false;
+    /// Statement and bill of materials lie in `.kernel-builder/provenance`.
+    bool has_statement = true;
 };
 
 /// What git says of the sources now.
@@ -42,8 +44,8 @@ struct WorkList {
 };
 
 /// Pure. A variant is fresh when it was built with the same key, in a sandbox at least as strong as
-/// `level`, its package is sound, and it does not say that `committed` sources are not; everything
-/// in plan order.
+/// `level`, its package is sound, its statement is there, and it does not say that `committed`
+/// sources are not; everything in plan order.
 [[nodiscard]] WorkList select_work(const plan::Plan& plan,
                                    std::span<const VariantState> states,
                                    std::string_view level,

@@ -138,6 +138,20 @@ std::string findings_of(const Report& report, const Verdict& verdict) {
     return out;
 }
 
+/// What the author lets be, a line each: a reader of the XML should see that it was there.
+std::string suppressed_of(const Report& report, const Verdict& verdict) {
+    std::string out;
+    for (const Finding& finding : report.findings) {
+        if (finding.library == verdict.library && finding.check == verdict.check &&
+            !finding.suppressed.empty()) {
+            out += fmt::format("suppressed ({}): {}\n", finding.suppressed, finding.message);
+        }
+    }
+    return out.empty()
+               ? out
+               : fmt::format("      <system-out>{}</system-out>\n", document::escape_markup(out));
+}
+
 struct Counts {
     std::size_t failures = 0;
     std::size_t skipped = 0;
@@ -147,23 +161,23 @@ std::string junit_case(const Report& report, const Verdict& verdict, Counts& cou
     std::string out = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
                                   document::escape_markup(place_of(report, verdict.library)),
                                   document::escape_markup(verdict.check));
-    if (verdict.outcome == Outcome::passed) {
-        return out + "/>\n";
-    }
+    std::string body = suppressed_of(report, verdict);
     const bool unchecked = verdict.outcome == Outcome::not_checked;
     if (unchecked && verdict.allowed) {
         ++counts.skipped;
-        return out + fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n",
-                                 document::escape_markup(verdict.reason));
+        body.insert(0,
+                    fmt::format("      <skipped message=\"{}\"/>\n",
+                                document::escape_markup(verdict.reason)));
+    } else if (verdict.outcome != Outcome::passed) {
+        ++counts.failures;
+        const std::string lines = unchecked ? verdict.reason : findings_of(report, verdict);
+        body.insert(0,
+                    fmt::format("      <failure type=\"{}\" message=\"{}\">{}</failure>\n",
+                                unchecked ? "not-checked" : "finding",
+                                document::escape_markup(lines.substr(0, lines.find('\n'))),
+                                document::escape_markup(lines)));
     }
-    ++counts.failures;
-    const std::string lines = unchecked ? verdict.reason : findings_of(report, verdict);
-    return out + fmt::format(">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n"
-                             "    </testcase>\n",
-                             unchecked ? "not-checked" : "finding",
-                             document::escape_markup(unchecked ? verdict.reason
-                                                               : lines.substr(0, lines.find('\n'))),
-                             document::escape_markup(lines));
+    return out + (body.empty() ? "/>\n" : fmt::format(">\n{}    </testcase>\n", body));
 }
 
 } // namespace

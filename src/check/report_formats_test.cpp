@@ -73,6 +73,8 @@ TEST_CASE("JUnit has a case for each verdict", "[check][formats]") {
       <failure type="finding" message="needs 'libx.so' &amp; &lt;more&gt;?">needs 'libx.so' &amp; &lt;more&gt;?
   next: link it
 </failure>
+      <system-out>suppressed (in every driver): needs 'liby.so'
+</system-out>
     </testcase>
     <testcase classname="torch-cpu/c.so" name="read">
       <failure type="not-checked" message="truncated">truncated</failure>

@@ -153,9 +153,9 @@ TEST_CASE("a backend that cannot be built is refused", "[generate][scaffold]") {
                           .backends = {BackendId::cpu, BackendId::cann, BackendId::tpu}},
                          diagnostics));
     CHECK(said(diagnostics) ==
-          ": error: a torch kernel for 'cann' cannot be built [backend-without-scaffold]\n"
+          "error: a torch kernel for 'cann' cannot be built [backend-without-scaffold]\n"
           "note: backends of a torch kernel: 'cpu', 'cuda', 'metal', 'rocm' and 'xpu'\n"
-          ": error: a torch kernel for 'tpu' cannot be built [backend-without-scaffold]\n"
+          "error: a torch kernel for 'tpu' cannot be built [backend-without-scaffold]\n"
           "note: backends of a torch kernel: 'cpu', 'cuda', 'metal', 'rocm' and 'xpu'\n");
 }
 

@@ -23,7 +23,12 @@ struct Token {
     std::size_t offset = 0;
 };
 
-struct Undefined : std::monostate {};
+/// A card comes from a stranger's repository: what it asks for is bounded. The largest template of
+/// ours has 4 levels and 160 tags.
+constexpr std::size_t kMaxTag = 4096;         // bytes
+constexpr std::size_t kMaxDepth = 32;         // blocks in blocks
+constexpr std::size_t kMaxSteps = 1UL << 18U; // tags and texts, each turn of a loop counted
+constexpr std::size_t kMaxOutput = 1UL << 24U;
 
 class Renderer {
 public:
@@ -96,6 +101,10 @@ private:
             fail(open, fmt::format("'{{{}' is not closed by '{}'", kind, close));
             return text_.size();
         }
+        if (end - open > kMaxTag) {
+            fail(open, fmt::format("'{{{}' is longer than {} bytes", kind, kMaxTag));
+            return text_.size();
+        }
         const std::string_view body = trim(text_.substr(open + 2, end - open - 2));
         std::size_t after = end + 2;
         if (kind == '{') {
@@ -113,6 +122,20 @@ private:
         return after;
     }
 
+    /// Counts the blocks that are open.
+    class Level {
+    public:
+        explicit Level(std::size_t& depth) : depth_{&depth} { ++depth; }
+
+        ~Level() { --*depth_; }
+
+        Level(const Level&) = delete;
+        Level& operator=(const Level&) = delete;
+
+    private:
+        std::size_t* depth_;
+    };
+
     static std::string_view word_of(std::string_view block) {
         return block.substr(0, block.find_first_of(" \t\n"));
     }
@@ -126,8 +149,18 @@ private:
                       std::string& out,
                       std::initializer_list<std::string_view> stops,
                       bool live) {
+        const Level level{depth_};
         while (i < tokens_.size() && !failed_) {
             const Token& token = tokens_[i];
+            if (depth_ > kMaxDepth || ++steps_ > kMaxSteps || out.size() > kMaxOutput) {
+                fail(token.offset,
+                     fmt::format("the template is too large: more than {} blocks in each other, {} "
+                                 "steps or {} bytes",
+                                 kMaxDepth,
+                                 kMaxSteps,
+                                 kMaxOutput));
+                return;
+            }
             if (token.kind == TokenKind::text) {
                 out += live ? token.body : std::string_view{};
                 ++i;
@@ -364,6 +397,8 @@ private:
     Diagnostics* diagnostics_;
     std::vector<Token> tokens_;
     std::vector<std::pair<std::string, Value>> locals_;
+    std::size_t depth_ = 0;
+    std::size_t steps_ = 0;
     bool strict_ = false;
     bool failed_ = false;
 };

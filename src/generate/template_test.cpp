@@ -85,10 +85,28 @@ TEST_CASE("a mistake in a template is shown with its place", "[generate][templat
 
 TEST_CASE("an unclosed nest of blocks ends", "[generate][template]") {
     std::string text;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 30; ++i) {
         text += "{% if yes %}";
     }
     CHECK(rendered(text).find("'endif' is missing") != std::string::npos);
+}
+
+TEST_CASE("a hostile card ends soon", "[generate][template]") {
+    const auto repeated = [](std::string_view text, std::size_t times) {
+        std::string out;
+        for (std::size_t i = 0; i < times; ++i) {
+            out += text;
+        }
+        return out;
+    };
+    const std::string nested_loops =
+        repeated("{% for x in list %}", 30) + "x" + repeated("{% endfor %}", 30);
+    CHECK(rendered(nested_loops).contains("the template is too large"));
+    const std::string deep = repeated("{% if yes %}", 20000) + repeated("{% endif %}", 20000);
+    CHECK(rendered(deep).contains("the template is too large"));
+    CHECK(rendered("{% if " + repeated("yes or ", 20000) + "yes %}{% endif %}")
+              .contains("longer than 4096 bytes"));
+    CHECK(rendered(repeated("{% if yes %}", 30) + "x" + repeated("{% endif %}", 30)) == "x");
 }
 
 } // namespace kb::generate

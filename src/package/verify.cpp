@@ -25,6 +25,10 @@ Finding digest_finding(std::string_view path, std::string message) {
             .next_step = std::string{kReseal}};
 }
 
+std::string named(std::string_view path, std::string_view what) {
+    return fmt::format("'{}' {}", escape_control(path), what);
+}
+
 Finding package_finding(std::string_view subject, std::string message, std::string next_step) {
     return {.check = "package",
             .subject = escape_control(subject),
@@ -99,24 +103,23 @@ std::vector<Finding> verify(const Metadata& metadata, const FileList& files) {
     for (const auto& [path, expected] : metadata.digest->files) {
         const auto found = actual.files.find(path);
         if (found == actual.files.end()) {
-            out.push_back(digest_finding(path, "the file is missing"));
+            out.push_back(digest_finding(path, named(path, "is missing")));
         } else if (found->second != expected) {
-            out.push_back(digest_finding(path, "the file differs from its digest"));
+            out.push_back(digest_finding(path, named(path, "differs from its digest")));
             out.back().found = found->second;
             out.back().allowed = escape_control(expected);
         }
     }
     for (const auto& [path, hash] : actual.files) {
         if (!metadata.digest->files.contains(path)) {
-            out.push_back(digest_finding(path, "the digest does not know the file"));
+            out.push_back(digest_finding(path, named(path, "is in no digest")));
         }
     }
     for (const FileEntry& file : files) {
         // Python runs it in place of a source, and no digest covers it.
         if (bytecode_of(file.path) == Bytecode::placed) {
-            out.push_back(digest_finding(file.path.text(),
-                                         fmt::format("bytecode '{}' is not covered by the digest",
-                                                     escape_control(file.path.text()))));
+            out.push_back(digest_finding(
+                file.path.text(), named(file.path.text(), "is bytecode, which no digest covers")));
             out.back().next_step = "delete it";
         }
     }

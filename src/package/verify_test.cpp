@@ -40,10 +40,10 @@ TEST_CASE("missing, changed and unknown files are told in that order", "[package
                      entry("_ops/__init__.pyc", "code"),
                      entry("new.py", "n")};
     CHECK(text(verify(package.metadata, package.files)) ==
-          "digest __init__.py: the file is missing\n"
-          "digest _my_relu_cpu_x.abi3.so: the file differs from its digest\n"
-          "digest new.py: the digest does not know the file\n"
-          "digest _ops/__init__.pyc: bytecode '_ops/__init__.pyc' is not covered by the digest\n");
+          "digest __init__.py: '__init__.py' is missing\n"
+          "digest _my_relu_cpu_x.abi3.so: '_my_relu_cpu_x.abi3.so' differs from its digest\n"
+          "digest new.py: 'new.py' is in no digest\n"
+          "digest _ops/__init__.pyc: '_ops/__init__.pyc' is bytecode, which no digest covers\n");
 }
 
 TEST_CASE("a digest that is absent or cannot be recomputed is a finding", "[package][verify]") {

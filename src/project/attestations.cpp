@@ -51,6 +51,11 @@ read_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_v
     return out;
 }
 
+bool has_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant) {
+    return sys::exists(fs, statement_path(directory, variant)) &&
+           sys::exists(fs, sbom_path(directory, variant));
+}
+
 Result<void> write_attestations(sys::FileSystem& fs,
                                 const sys::Path& directory,
                                 std::string_view variant,

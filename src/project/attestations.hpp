@@ -26,6 +26,10 @@ struct Attestations {
 [[nodiscard]] Result<Attestations>
 read_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant);
 
+/// Whether statement and bill of materials are there, whatever they say.
+[[nodiscard]] bool
+has_attestations(sys::FileSystem& fs, const sys::Path& directory, std::string_view variant);
+
 /// Replaces what is there of the variant; an envelope for another statement does not survive.
 Result<void> write_attestations(sys::FileSystem& fs,
                                 const sys::Path& directory,

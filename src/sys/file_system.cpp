@@ -175,7 +175,7 @@ Result<void> copy_bytes(int from, int to, const Path& from_path, const Path& to_
 class PosixFileSystem final : public FileSystem {
 public:
     Result<std::string> read_file(const Path& path, std::uint64_t max_bytes) override {
-        KB_TRY(const auto file, open_any(path));
+        KB_TRY(const auto file, open_to_read(path));
         std::string out;
         std::array<char, 1UL << 16U> buffer{};
         while (true) { // /proc files have size 0: read to the end, not to the size
@@ -359,6 +359,28 @@ public:
 private:
     static Result<void> checked(bool good, std::string_view doing, const Path& path) {
         return good ? Result<void>{} : file_error(errno, doing, path);
+    }
+
+    /// A FIFO that lies about would wait for a writer for ever. One that the shell hands over
+    /// (`<(command)`, /dev/stdin) has its writer.
+    static Result<UniqueFd> open_to_read(const Path& path) {
+        const std::string_view name = path.native();
+        if (name.starts_with("/dev/") || name.starts_with("/proc/")) {
+            return open_any(path);
+        }
+        UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+        if (!fd) {
+            return file_error(errno, "opening", path);
+        }
+        struct stat s = {};
+        if (::fstat(fd.get(), &s) != 0) {
+            return file_error(errno, "looking at", path);
+        }
+        if (S_ISFIFO(s.st_mode)) {
+            return Error{.code = ErrorCode::unsupported,
+                         .message = fmt::format("'{}' is a pipe, not a file", path.string())};
+        }
+        return fd;
     }
 
     static Result<UniqueFd> open_any(const Path& path) {

@@ -64,7 +64,7 @@ class FileSystem {
 public:
     virtual ~FileSystem() = default;
 
-    /// Whole content; `corrupt` when it has more than `max_bytes`.
+    /// Whole content; `corrupt` when it has more than `max_bytes`, `unsupported` for a named pipe.
     virtual Result<std::string> read_file(const Path& path,
                                           std::uint64_t max_bytes = 1UL << 30U) = 0;
     virtual Result<FileInfo> stat(const Path& path, FollowLinks follow = FollowLinks::yes) = 0;

@@ -72,6 +72,9 @@ TEST_CASE("a file is read by position and a FIFO is refused without waiting", "[
     const auto fifo = fs.open_read(dir / "fifo");
     REQUIRE(!fifo);
     CHECK(fifo.error().code == ErrorCode::unsupported);
+    const auto whole = fs.read_file(dir / "fifo");
+    REQUIRE(!whole);
+    CHECK(whole.error().code == ErrorCode::unsupported);
 }
 
 TEST_CASE("removing a tree takes read-only directories and does not follow links", "[sys][files]") {

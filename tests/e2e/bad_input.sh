@@ -16,6 +16,12 @@ copy; head -c 5000000 /dev/zero | tr '\0' '#' >work/build.toml
 check_exit 3 "build.toml" "a huge build.toml" "$kb" build --dry-run work
 copy; sed -i 's/^license/licence/' work/build.toml
 check_exit 3 "did you mean 'license'" "a misspelt key has a suggestion" "$kb" build --dry-run work
+copy; rm work/build.toml; mkfifo work/build.toml
+check_exit 3 "is a pipe" "a pipe in the place of build.toml is not waited for" timeout 20 "$kb" build --dry-run work
+copy; echo '{{ repo_id' >>work/CARD.md
+check_exit 3 "^CARD.md:[0-9]+" "a mistake in the card is said before anything is compiled" "$kb" build work
+check_not "and nothing was built" test -e work/build
+check_exit 2 "nowhere" "a path that is not there is the command line's fault" "$kb" check-builds nowhere
 copy; rm work/good_cpu/relu.cpp
 check_exit 3 "relu.cpp" "a missing source is named" "$kb" build work
 check_not "nothing was built from it" test -e work/build

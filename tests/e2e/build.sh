@@ -11,6 +11,7 @@ compiled() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["co
 check "CPU and CUDA variants build in the sandbox" build k --matrix --no-cache
 check "they pass check-abi as manylinux_2_28" "$kb" check-abi k
 check "they pass check-builds" "$kb" check-builds k
+check "the card for the registry is filled in" grep -q 'me/tiny' k/build/CARD.md
 build k --matrix --json >again.json 2>/dev/null
 equal "a second build compiles nothing" "$(compiled again.json)" 0
 touch k/tiny_cpu/relu.cpp; build k --matrix --json >again.json 2>/dev/null

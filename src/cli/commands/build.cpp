@@ -3,6 +3,7 @@
 #include "build/pipeline.hpp"
 #include "build/reproduce.hpp"
 #include "cli/commands/build_json.hpp"
+#include "cli/commands/card.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
 #include "cli/open_store.hpp"
@@ -162,10 +163,34 @@ public:
                             prepared.plan.variants.size()));
             return ExitCode::usage;
         }
-        return build_variants(prepared, services);
+        // A mistake in the card is said before the hours of compiling, not after.
+        FilledCard card;
+        if (wants_card(prepared.project, services)) {
+            card = fill_card(prepared.project, services);
+        }
+        if (card.code != ExitCode::ok) {
+            return card.code;
+        }
+        const ExitCode code = build_variants(prepared, services);
+        return code == ExitCode::ok ? write_card(prepared.project, card.text, services) : code;
     }
 
 private:
+    /// `build/CARD.md`, which upload sends as the repository's README.md.
+    static ExitCode
+    write_card(const project::Project& project, const std::string& text, const Services& services) {
+        const sys::Path path = project.root() / "build" / "CARD.md";
+        const Result<std::string> before = services.fs.read_file(path);
+        if (text.empty() || (before && *before == text)) {
+            return ExitCode::ok;
+        }
+        if (const auto done = services.fs.write_atomic(path, text, FileMode::regular); !done) {
+            render_error(done.error(), services.terminal);
+            return ExitCode::failed;
+        }
+        return ExitCode::ok;
+    }
+
     /// Which rows of the matrix: the selection on this platform, or the best variant of this host.
     std::optional<plan::Selection> choose(const project::Project& project,
                                           const plan::SupportMatrix& matrix,

@@ -240,32 +240,32 @@ public:
         }
         request->suppressions = *std::move(suppressions);
         request->machine_places = find_machine_places(options_.directory, services);
-        const auto reports = look(*request, services);
-        if (!reports) {
-            return ExitCode::failed;
+        std::vector<check::Report> reports;
+        if (const ExitCode code = look(*request, services, reports); code != ExitCode::ok) {
+            return code;
         }
-        render_reports(*reports, *format, services.terminal);
-        return conclude(*reports, services.terminal);
+        render_reports(reports, *format, services.terminal);
+        return conclude(reports, services.terminal);
     }
 
 private:
-    [[nodiscard]] std::optional<std::vector<check::Report>> look(const CheckAbiRequest& request,
-                                                                 const Services& services) const {
-        std::vector<check::Report> reports;
+    [[nodiscard]] ExitCode look(const CheckAbiRequest& request,
+                                const Services& services,
+                                std::vector<check::Report>& reports) const {
         const sys::Path path = resolve_directory(options_.directory, services);
         const auto info = services.fs.stat(path);
         if (info && info->type == sys::FileType::regular) {
             reports.push_back(check_file(request, path));
-            return reports;
+            return ExitCode::ok;
         }
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return std::nullopt;
+            return found.code();
         }
         for (const project::VariantDir& variant : found->variants) {
             reports.push_back(check_variant(request, variant, services));
         }
-        return reports;
+        return ExitCode::ok;
     }
 
     CheckAbiOptions options_{};

@@ -172,7 +172,7 @@ public:
                                       find_machine_places(options_.directory, services)};
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return ExitCode::failed;
+            return found.code();
         }
         std::vector<check::Report> reports;
         for (const project::VariantDir& variant : found->variants) {

@@ -92,7 +92,7 @@ public:
         }
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return ExitCode::failed;
+            return found.code();
         }
         std::vector<check::Report> reports;
         for (const project::VariantDir& variant : found->variants) {

@@ -50,6 +50,18 @@ Diagnosis diagnose_library(const check::Library& library,
             .obstacles = build::find_obstacles(question, facts, libraries)};
 }
 
+/// A variant without a library loads wherever Python does, if it is meant to have none.
+Diagnosis diagnose_python_alone(const project::VariantDir& variant) {
+    const auto name = variant_named(variant.name);
+    Diagnosis out{.variant = variant.name};
+    if (!name || name->framework != backend::FrameworkId::torch_noarch) {
+        out.obstacles.push_back({.cause = "library",
+                                 .text = "it holds no shared library",
+                                 .next = "build or download it again"});
+    }
+    return out;
+}
+
 /// The variant directory that holds a library, by its name.
 project::VariantDir holder_of(const sys::Path& file) {
     const sys::Path directory = file.parent_path();
@@ -78,15 +90,17 @@ Result<std::vector<Diagnosis>> diagnose_variants(const project::Discovery& found
         for (const check::Library& library : libraries) {
             out.push_back(diagnose_library(library, variant, facts, services));
         }
+        if (libraries.empty()) {
+            out.push_back(diagnose_python_alone(variant));
+        }
     }
     return out;
 }
 
 void render_text(const std::vector<Diagnosis>& diagnoses, Terminal& terminal) {
     for (const Diagnosis& diagnosis : diagnoses) {
-        std::string text = diagnosis.variant.empty()
-                               ? diagnosis.library
-                               : fmt::format("{}/{}", diagnosis.variant, diagnosis.library);
+        const bool both = !diagnosis.variant.empty() && !diagnosis.library.empty();
+        std::string text = diagnosis.variant + (both ? "/" : "") + diagnosis.library;
         text = escape_control(text);
         text += diagnosis.obstacles.empty() ? ": should load here\n" : ": does not load here\n";
         for (const build::Obstacle& obstacle : diagnosis.obstacles) {
@@ -142,10 +156,11 @@ ExitCode diagnose(const DiagnoseRequest& request, const Services& services) {
     }
     std::optional<project::Discovery> found;
     if (info->type == sys::FileType::directory) {
-        found = find_variants(request.what, services);
-        if (!found) {
+        const auto variants = find_variants(request.what, services);
+        if (!variants) {
             return ExitCode::usage;
         }
+        found = *variants;
     }
     const build::HostFacts facts = build::read_host_facts(
         services.fs, services.processes, services.environment, request.python);

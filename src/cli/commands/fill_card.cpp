@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/card.hpp"
 #include "cli/commands/table.hpp"
 #include "cli/open_project.hpp"
 #include "cli/render.hpp"
-#include "generate/card.hpp"
 
 #include <fmt/format.h>
 
 namespace kb::cli {
 
 namespace {
-
-/// Text of the first of these files that exists, or "".
-Result<std::string> first_text(sys::FileSystem& fs, std::initializer_list<sys::Path> paths) {
-    for (const sys::Path& path : paths) {
-        auto text = fs.read_file(path);
-        if (text || text.error().code != ErrorCode::not_found) {
-            return text;
-        }
-    }
-    return std::string{};
-}
 
 class FillCard final : public Command {
 public:
@@ -51,35 +40,8 @@ public:
         if (!project) {
             return ExitCode::configuration;
         }
-        const sys::Path root = project->root();
-        auto card = services.fs.read_file(root / "CARD.md");
-        const sys::Path package = root / project::package_directory(project->config).text();
-        auto init = first_text(services.fs, {package / "__init__.py"});
-        auto layers =
-            first_text(services.fs, {package / "layers" / "__init__.py", package / "layers.py"});
-        for (const auto* text : {&card, &init, &layers}) {
-            if (!*text) {
-                render_error(text->error(), services.terminal);
-                return ExitCode::failed;
-            }
-        }
-        Diagnostics diagnostics;
-        const auto filled = generate::render_card(
-            {.config = project->config,
-             .card = *card,
-             .card_name = "CARD.md",
-             .package_init = *init,
-             .layers = *layers,
-             .has_benchmark = sys::exists(services.fs, root / "benchmarks" / "benchmark.py")},
-            diagnostics);
-        if (!filled) {
-            render_diagnostics(
-                diagnostics,
-                {{"CARD.md", *card}, {project->text.config_name, project->text.config_text}},
-                services.terminal);
-            return ExitCode::configuration;
-        }
-        return print(services, *filled);
+        const FilledCard card = fill_card(*project, services);
+        return card.code == ExitCode::ok ? print(services, card.text) : card.code;
     }
 
 private:

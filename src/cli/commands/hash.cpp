@@ -77,7 +77,7 @@ public:
     ExitCode run(const Services& services) override {
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return ExitCode::failed;
+            return found.code();
         }
         document::Node variants = document::Node::array();
         ExitCode code = ExitCode::ok;

@@ -115,6 +115,14 @@ public:
     ExitCode run(const Services& services) override {
         const sys::Path directory = (services.current_directory / options_.path).lexically_normal();
         Diagnostics diagnostics;
+        if (options_.path.empty()) {
+            diagnostics.error("missing-path",
+                              {},
+                              "the directory of the new kernel has no name",
+                              {"'.' is the current one"});
+            render_diagnostics(diagnostics, {}, services.terminal);
+            return ExitCode::usage;
+        }
         const auto input = resolve(options_, directory, diagnostics);
         auto files = input ? generate::scaffold(*input, diagnostics) : std::nullopt;
         if (!files) {

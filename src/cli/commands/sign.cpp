@@ -25,8 +25,10 @@ lie beside the statements in .kernel-builder/provenance/; 'verify --key FILE.pub
 Exit codes: 0 signed, 1 a variant could not be signed, 2 usage.
 
 Examples:
-  kernel-builder sign --key release.key --new-key   makes release.key and release.key.pub
-  kernel-builder sign --key release.key             signs what is in build/)";
+  kernel-builder sign --key ~/keys/release.key --new-key   makes it, and release.key.pub beside
+  kernel-builder sign --key ~/keys/release.key             signs what is in build/
+
+Keep the private key outside the project: nothing that is committed or published may hold it.)";
 
 struct SignOptions {
     std::string directory = ".";
@@ -146,7 +148,7 @@ private:
     ExitCode sign_all(std::string_view private_pem, const Services& services) const {
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return ExitCode::failed;
+            return found.code();
         }
         document::Node variants = document::Node::array();
         ExitCode code = ExitCode::ok;

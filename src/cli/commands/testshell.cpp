@@ -32,7 +32,8 @@ constexpr std::string_view kDescription =
     "  kernel-builder testshell --as cpu -- python3 -c 'import torch; print(torch.version.cuda)'\n"
     "  eval \"$(kernel-builder testshell --print-env)\"\n"
     "\n"
-    "Exit code: that of CMD; 2 for a wrong option or variant, 3 for a wrong build.toml, 4 when\n"
+    "Exit code: that of CMD; 2 for a wrong option, variant or CMD, 3 for a wrong build.toml, 4 "
+    "when\n"
     "there is no torch.";
 
 std::string shell_quoted(std::string_view text) {
@@ -155,6 +156,12 @@ private:
                                                    const Services& services) const {
         const sys::Path place = project / "build";
         if (variant_) {
+            if (!backend::VariantName::parse(*variant_)) {
+                return Error{.code = ErrorCode::unsupported,
+                             .message = fmt::format("'{}' is no name of a variant; run: "
+                                                    "kernel-builder list-variants",
+                                                    escape_control(*variant_))};
+            }
             if (!sys::exists(services.fs, place / *variant_ / "metadata.json")) {
                 return Error{.code = ErrorCode::not_found,
                              .message = fmt::format("'{}' is not built; run: kernel-builder build "
@@ -204,7 +211,7 @@ private:
             program_ = {sys::lookup(environment, "SHELL").value_or("/bin/sh")};
         }
         render_error(build::replace_process(program_, environment), services.terminal);
-        return ExitCode::toolchain;
+        return ExitCode::usage; // there is no such program
     }
 
     std::optional<std::string> as_{};

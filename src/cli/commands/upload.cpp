@@ -177,7 +177,7 @@ private:
         out.settings = *settings;
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return ExitCode::failed;
+            return found.code();
         }
         if (const auto read = read_project(services, out); !read) {
             return ExitCode::configuration;

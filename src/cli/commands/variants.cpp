@@ -202,12 +202,14 @@ sys::Path resolve_directory(const std::string& argument, const Services& service
     return joined.lexically_normal();
 }
 
-std::optional<project::Discovery> find_variants(const std::string& argument,
-                                                const Services& services) {
-    auto found = project::discover_variants(services.fs, resolve_directory(argument, services));
+FoundVariants find_variants(const std::string& argument, const Services& services) {
+    const sys::Path directory = resolve_directory(argument, services);
+    auto found = project::discover_variants(services.fs, directory);
     if (!found) {
         render_error(found.error(), services.terminal);
-        return std::nullopt;
+        const auto info = services.fs.stat(directory);
+        const bool is_directory = info && info->type == sys::FileType::directory;
+        return is_directory ? ExitCode::failed : ExitCode::usage;
     }
     for (const sys::Path& place : found->shadowed) {
         services.terminal.err(fmt::format(

@@ -20,10 +20,29 @@ namespace kb::cli {
 /// A directory as the user named it, from the current one.
 [[nodiscard]] sys::Path resolve_directory(const std::string& argument, const Services& services);
 
-/// The finished variants of a directory. Nothing when there are none: the reason is printed. Places
-/// that were passed over are named on stderr.
-[[nodiscard]] std::optional<project::Discovery> find_variants(const std::string& argument,
-                                                              const Services& services);
+/// The finished variants of a directory, or the exit code when there are none.
+class FoundVariants {
+public:
+    FoundVariants(project::Discovery discovery) : discovery_{std::move(discovery)} {}
+
+    FoundVariants(ExitCode code) : code_{code} {}
+
+    explicit operator bool() const { return discovery_.has_value(); }
+
+    const project::Discovery& operator*() const { return *discovery_; }
+
+    const project::Discovery* operator->() const { return &*discovery_; }
+
+    /// `usage` for what is no directory, `failed` for one without variants.
+    [[nodiscard]] ExitCode code() const { return code_; }
+
+private:
+    std::optional<project::Discovery> discovery_{};
+    ExitCode code_ = ExitCode::ok;
+};
+
+/// The reason why there are none is printed. Places that were passed over are named on stderr.
+[[nodiscard]] FoundVariants find_variants(const std::string& argument, const Services& services);
 
 /// The project that `argument` is, or that holds it as its build/, as a variant or as the library
 /// of one; nothing without one.

@@ -135,7 +135,7 @@ public:
     ExitCode run(const Services& services) override {
         const auto found = find_variants(options_.directory, services);
         if (!found) {
-            return ExitCode::failed;
+            return found.code();
         }
         if (!options_.key.empty()) {
             auto key =
