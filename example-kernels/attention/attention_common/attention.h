@@ -22,15 +22,19 @@ constexpr std::int64_t kMaxHeadDim = 256;
 // For query i and key j of one sequence and head, shifted so that the last query is level with
 // the last key (i' = i + seqlen_k - seqlen_q):
 //   s = scale * dot(q_i, k_j);  with softcap > 0: s = softcap * tanh(s / softcap)
+//   with ALiBi: s = s - slope * |i' - j|
 //   visible if  j >= i' - window_left   (window_left < 0: no limit)
 //          and  j <= i' + window_right  (window_right < 0: no limit; causal is 0)
 //   out_i = sum_j softmax(s)_j v_j;  lse_i = log(sum_j exp(s_j)) over the visible keys
-// A query that sees no key gets out 0 and lse -infinity.
+//   with a sink, a score that has no value: lse_i = log(exp(sink) + sum_j exp(s_j)), and the
+//   softmax divides by exp(lse_i)
+// A query that sees no key gets out 0 and lse -infinity (the sink, if there is one).
 struct Problem {
     std::int64_t batch;
     std::int64_t heads;        // of the queries
     std::int64_t heads_kv;     // divides heads; head h reads head h / (heads / heads_kv)
-    std::int64_t head_dim;     // 1 ... kMaxHeadDim
+    std::int64_t head_dim;     // of queries and keys, 1 ... kMaxHeadDim
+    std::int64_t head_dim_v;   // of values and results, likewise
     std::int64_t max_seqlen_q; // the length if it is the same for all, else the longest
     std::int64_t max_seqlen_k;
     std::int64_t total_q; // queries of all sequences together
@@ -41,6 +45,10 @@ struct Problem {
     float softcap; // 0: none
     DType dtype;
 };
+
+ATTENTION_INLINE std::int64_t widest_head(const Problem& problem) {
+    return problem.head_dim > problem.head_dim_v ? problem.head_dim : problem.head_dim_v;
+}
 
 // In elements; the head dimension has stride 1. Packed (varlen) tensors have no batch stride.
 struct Strides {
@@ -55,6 +63,23 @@ struct Offsets {
     const std::int32_t* k;
 };
 
+// What only some models have; all null: none of it. fp32 tensors.
+struct Extras {
+    const float* slopes; // ALiBi, of head h of sequence b at b * slopes_batch + h
+    std::int64_t slopes_batch;
+    const float* sinks;            // [heads]
+    const std::int64_t* rng_state; // of the dropout: seed, offset
+    float dropout;                 // the share of probabilities that become 0
+};
+
+ATTENTION_INLINE bool is_plain(const Extras& extras) {
+    return extras.slopes == nullptr && extras.sinks == nullptr && extras.dropout == 0.0F;
+}
+
+ATTENTION_INLINE float slope_of(const Extras& extras, std::int64_t batch, std::int64_t head) {
+    return extras.slopes == nullptr ? 0.0F : extras.slopes[batch * extras.slopes_batch + head];
+}
+
 struct Buffers {
     const void* q;
     const void* k;
@@ -64,6 +89,7 @@ struct Buffers {
     int* next_tile; // workspace of one number on the device; CUDA only
     Offsets offsets;
     Strides q_strides, k_strides, v_strides, out_strides;
+    Extras extras;
 };
 
 struct BackwardBuffers {
@@ -80,6 +106,7 @@ struct BackwardBuffers {
     Offsets offsets;
     Strides q_strides, k_strides, v_strides, out_strides, grad_out_strides;
     Strides grad_q_strides, grad_k_strides, grad_v_strides;
+    Extras extras;
 };
 
 // One sequence of the batch: where it begins and how long it is.
@@ -166,9 +193,10 @@ ATTENTION_INLINE Range visible_queries(const Problem& problem,
     return range;
 }
 
-// The gradients, with p_ij = exp(s_ij - lse_i) and delta_i = dot(grad_out_i, out_i):
-//   grad_v_j = sum_i p_ij grad_out_i
-//   ds_ij    = p_ij (dot(grad_out_i, v_j) - delta_i) [times 1 - (s_ij / softcap)^2]
+// The gradients, with p_ij = exp(s_ij - lse_i), delta_i = dot(grad_out_i, out_i), and z_ij what the
+// dropout multiplies p_ij by in the forward (0, or 1 / (1 - dropout)):
+//   grad_v_j = sum_i z_ij p_ij grad_out_i
+//   ds_ij    = p_ij (z_ij dot(grad_out_i, v_j) - delta_i) [times 1 - (s_ij / softcap)^2]
 //   grad_q_i = scale sum_j ds_ij k_j;   grad_k_j = scale sum_i ds_ij q_i
 // Keys of one head gather from all query heads that read it.
 

@@ -20,6 +20,36 @@ struct CacheLayout {
     std::int64_t page_size; // rows of a batch row of the cache
 };
 
+// How a cache holds its numbers. A key or value is
+//   plain  an element of the queries' dtype
+//   fp8    e4m3, one byte
+//   int4   (code - zero) * scale: codes 0 ... 15, channel 2 i in the low half of byte i, channel
+//          2 i + 1 in the high half; each `group` channels of a row have a pair (scale, zero) of
+//          fp16, zero an integer 0 ... 15
+// times the descale of its sequence and head.
+enum class CacheFormat : std::uint8_t { plain, fp8, int4 };
+
+// Of head h of sequence b at b * batch + h * head; null: 1.
+struct Descale {
+    const float* data;
+    std::int64_t batch;
+    std::int64_t head;
+};
+
+struct Quantization {
+    CacheFormat format;
+    std::int64_t group; // int4: channels of a scale; divides head_dim
+    Descale k_descale, v_descale;
+    void* k_scales; // int4: pairs of fp16, where the rows of codes are
+    void* v_scales;
+    Strides k_scale_strides, v_scale_strides; // in fp16; the pairs of a row are contiguous
+};
+
+ATTENTION_INLINE float descale_of(const Descale& descale, std::int64_t batch, std::int64_t head) {
+    return descale.data == nullptr ? 1.0F
+                                   : descale.data[batch * descale.batch + head * descale.head];
+}
+
 // heads, lengths and masks as for the forward; max_seqlen_k is the number of rows that a sequence
 // may have in the cache.
 struct CacheBuffers {
@@ -31,10 +61,13 @@ struct CacheBuffers {
     float* partial_out; // [splits, batch * heads * seqlen_q, padded head_dim]; null for one split
     float* partial_lse; // [splits, batch * heads * seqlen_q]
     CacheLayout cache;
-    Strides q_strides, k_strides, v_strides, out_strides;
+    Strides q_strides, k_strides, v_strides, out_strides; // int4: of k and v in bytes
+    Quantization quantization;
+    Extras extras;
 };
 
-// New keys and values, written behind the rows in use. Rows beyond the capacity are dropped.
+// New keys and values, written behind the rows in use, in the cache's format. Rows beyond the
+// capacity are dropped.
 struct AppendBuffers {
     const void* k_new; // [batch, rows, heads_kv, head_dim]
     const void* v_new;
@@ -43,6 +76,7 @@ struct AppendBuffers {
     CacheLayout cache;
     std::int64_t rows;
     Strides k_new_strides, v_new_strides, k_strides, v_strides;
+    Quantization quantization;
 };
 
 ATTENTION_INLINE std::int64_t cache_first(const CacheLayout& cache, std::int64_t batch) {
@@ -97,7 +131,7 @@ void cache_append_cpu(const Problem& problem,
 constexpr std::int64_t kMostSplits = 128;
 
 // The split count for the device at hand; `wanted` > 0 overrides it.
-std::int64_t cache_splits_cuda(const Problem& problem, std::int64_t wanted);
+std::int64_t cache_splits_cuda(const Problem& problem, CacheFormat format, std::int64_t wanted);
 // The columns of a row of partial_out.
 std::int64_t cache_padded_dim_cuda(const Problem& problem);
 const char* cache_forward_cuda(const Problem& problem,

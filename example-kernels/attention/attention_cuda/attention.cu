@@ -24,8 +24,10 @@ bool on_sm_90() {
 // What the sm_90a kernel computes; the rest is for the code that every GPU runs.
 bool hopper_serves(const Problem& problem, const Buffers& buffers) {
     constexpr std::int64_t kMost = std::int64_t{1} << 30; // lengths and tiles are ints there
-    return problem.dtype != DType::f32 && problem.scale > 0.0F && problem.max_seqlen_k > 0 &&
-           problem.total_k > 0 && problem.max_seqlen_q < kMost && problem.max_seqlen_k < kMost &&
+    return problem.dtype != DType::f32 && is_plain(buffers.extras) &&
+           problem.head_dim == problem.head_dim_v && problem.scale > 0.0F &&
+           problem.max_seqlen_k > 0 && problem.total_k > 0 && problem.max_seqlen_q < kMost &&
+           problem.max_seqlen_k < kMost &&
            problem.batch * problem.heads < kMost / (problem.max_seqlen_q / 64 + 1) &&
            vectors_fit(problem,
                        {{buffers.q, buffers.q_strides},
@@ -44,9 +46,10 @@ Forward hopper_of(std::int64_t head_dim) {
 }
 
 Forward any_gpu_of(const Problem& problem) {
+    const std::int64_t width = widest_head(problem);
     return problem.dtype == DType::f32 ? forward_f32
-           : problem.head_dim <= 64    ? forward_d64
-           : problem.head_dim <= 128   ? forward_d128
+           : width <= 64               ? forward_d64
+           : width <= 128              ? forward_d128
                                        : forward_d256;
 }
 
@@ -74,11 +77,12 @@ const char* backward_cuda(const Problem& problem, const BackwardBuffers& buffers
     if (error != cudaSuccess) {
         return cudaGetErrorString(error);
     }
+    const std::int64_t width = widest_head(problem);
     if (problem.dtype == DType::f32) {
         error = backward_f32(problem, buffers, cuda_stream);
-    } else if (problem.head_dim <= 64) {
+    } else if (width <= 64) {
         error = backward_d64(problem, buffers, cuda_stream);
-    } else if (problem.head_dim <= 128) {
+    } else if (width <= 128) {
         error = backward_d128(problem, buffers, cuda_stream);
     } else {
         error = backward_d256(problem, buffers, cuda_stream);

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
                     queries_at(sequence, buffers.grad_out_strides, head) +
                     row * buffers.grad_out_strides.row;
     float sum = 0.0F;
-    for (int i = static_cast<int>(threadIdx.x); i < problem.head_dim; i += 32) {
+    for (int i = static_cast<int>(threadIdx.x); i < problem.head_dim_v; i += 32) {
         sum += widen(out[i]) * widen(grad[i]);
     }
 #pragma unroll

@@ -3,6 +3,7 @@
 // Backward for fp32 without tensor cores, any alignment; the two kernels of backward_mma.cuh in the
 // manner of forward_f32.cu: a warp owns four rows (queries, or keys), in a step each lane takes one
 // of 32 rows of the other kind, then the lanes share the head dimension.
+#include "../attention_common/dropout.h"
 #include "backward.h"
 #include "tuning.h"
 
@@ -37,8 +38,8 @@ __device__ __forceinline__ void products(float (&first)[kRows],
                                          const float* own_second,
                                          const float* lane_first,
                                          const float* lane_second,
-                                         int head_dim) {
-    for (int d = 0; d < head_dim; ++d) {
+                                         std::int64_t width) {
+    for (int d = 0; d < width; ++d) { // beyond their own width the rows are 0
         const float a = lane_first[d];
         const float b = lane_second[d];
 #pragma unroll
@@ -94,13 +95,15 @@ __device__ __forceinline__ void store(float* base,
     }
 }
 
-// p and ds of attention.h for one pair.
+// z p and ds of attention.h for one pair; `kept` is z.
 __device__ __forceinline__ void score_gradient(const Problem& problem,
                                                float product,
                                                float lse,
                                                float grad_product,
                                                float delta,
                                                bool visible,
+                                               float bias,
+                                               float kept,
                                                float& p,
                                                float& ds) {
     float s = product * problem.scale;
@@ -110,8 +113,16 @@ __device__ __forceinline__ void score_gradient(const Problem& problem,
         s = problem.softcap * t;
         slope = 1.0F - t * t;
     }
-    p = visible ? expf(s - lse) : 0.0F;
-    ds = visible ? p * (grad_product - delta) * slope : 0.0F;
+    p = visible ? expf(s + bias - lse) : 0.0F;
+    ds = visible ? p * (kept * grad_product - delta) * slope : 0.0F;
+    p *= kept;
+}
+
+// What ALiBi adds to a score.
+__device__ __forceinline__ float
+bias_of(float slope, const Sequence& sequence, std::int64_t row, std::int64_t key) {
+    const std::int64_t level = row + sequence.k_length - sequence.q_length;
+    return slope == 0.0F ? 0.0F : -slope * fabsf(static_cast<float>(level - key));
 }
 
 template <int kHeadDim>
@@ -138,6 +149,7 @@ __global__ void __launch_bounds__(kThreads)
                                                        : sequence.q_length) -
         1;
     const int head_dim = static_cast<int>(problem.head_dim);
+    const int head_dim_v = static_cast<int>(problem.head_dim_v);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * kRows;
     load<kHeadDim>(q_tile,
@@ -157,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
                    kF32Queries,
                    first_query,
                    sequence.q_length,
-                   head_dim);
+                   head_dim_v);
     Range range[kRows];
     float lse[kRows];
     float delta[kRows];
@@ -169,6 +181,8 @@ __global__ void __launch_bounds__(kThreads)
         lse[r] = row < sequence.q_length ? buffers.lse[at] : 0.0F;
         delta[r] = row < sequence.q_length ? buffers.delta[at] : 0.0F;
     }
+    const float slope = slope_of(buffers.extras, sequence.batch, head);
+    const Dropout dropout = dropout_of(buffers.extras, problem, sequence.batch, head);
     float grad_q[kRows][kHeadDim / 32] = {};
     const std::int64_t begin =
         visible_keys(problem, sequence, first_query).begin / kF32Keys * kF32Keys;
@@ -192,7 +206,7 @@ __global__ void __launch_bounds__(kThreads)
                        kF32Keys,
                        key,
                        sequence.k_length,
-                       head_dim);
+                       head_dim_v);
         __syncthreads();
         float s[kRows] = {};
         float ds[kRows] = {};
@@ -202,11 +216,21 @@ __global__ void __launch_bounds__(kThreads)
                            grad_tile + warp_row * kHeadDim,
                            k_tile + lane * kStride,
                            v_tile + lane * kStride,
-                           head_dim);
+                           widest_head(problem));
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
             const bool visible = key + lane >= range[r].begin && key + lane < range[r].end;
-            score_gradient(problem, s[r], lse[r], ds[r], delta[r], visible, s[r], ds[r]);
+            const std::int64_t row = first_query + warp_row + r;
+            score_gradient(problem,
+                           s[r],
+                           lse[r],
+                           ds[r],
+                           delta[r],
+                           visible,
+                           bias_of(slope, sequence, row, key + lane),
+                           dropout.factor(row, key + lane),
+                           s[r],
+                           ds[r]);
         }
         accumulate(grad_q, ds, k_tile, kStride);
     }
@@ -243,6 +267,7 @@ __global__ void __launch_bounds__(kThreads)
                                                      : sequence.k_length) -
         1;
     const int head_dim = static_cast<int>(problem.head_dim);
+    const int head_dim_v = static_cast<int>(problem.head_dim_v);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * kRows;
     load<kHeadDim>(k_tile,
@@ -262,7 +287,7 @@ __global__ void __launch_bounds__(kThreads)
                    kF32Queries,
                    first_key,
                    sequence.k_length,
-                   head_dim);
+                   head_dim_v);
     Range range[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -274,6 +299,8 @@ __global__ void __launch_bounds__(kThreads)
         visible_queries(problem, sequence, first_key).begin / kF32Keys * kF32Keys;
     const std::int64_t end = visible_queries(problem, sequence, last_key).end;
     for (std::int64_t head = head_kv * group; head < (head_kv + 1) * group; ++head) {
+        const float slope = slope_of(buffers.extras, sequence.batch, head);
+        const Dropout dropout = dropout_of(buffers.extras, problem, sequence.batch, head);
         for (std::int64_t query = begin; query < end; query += kF32Keys) {
             __syncthreads();
             load<kHeadDim>(q_tile,
@@ -293,7 +320,7 @@ __global__ void __launch_bounds__(kThreads)
                            kF32Keys,
                            query,
                            sequence.q_length,
-                           head_dim);
+                           head_dim_v);
             __syncthreads();
             const std::int64_t row = query + lane;
             const std::int64_t at = statistics_at(sequence, head) + row;
@@ -307,11 +334,21 @@ __global__ void __launch_bounds__(kThreads)
                                v_tile + warp_row * kHeadDim,
                                q_tile + lane * kStride,
                                grad_tile + lane * kStride,
-                               head_dim);
+                               widest_head(problem));
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
                 const bool visible = row >= range[r].begin && row < range[r].end;
-                score_gradient(problem, p[r], lse, ds[r], delta, visible, p[r], ds[r]);
+                const std::int64_t key = first_key + warp_row + r;
+                score_gradient(problem,
+                               p[r],
+                               lse,
+                               ds[r],
+                               delta,
+                               visible,
+                               bias_of(slope, sequence, row, key),
+                               dropout.factor(row, key),
+                               p[r],
+                               ds[r]);
             }
             accumulate(grad_v, p, grad_tile, kStride);
             accumulate(grad_k, ds, q_tile, kStride);
@@ -330,7 +367,7 @@ __global__ void __launch_bounds__(kThreads)
           sequence.k_length,
           grad_v,
           1.0F,
-          head_dim);
+          head_dim_v);
 }
 
 template <int kHeadDim>
@@ -367,10 +404,11 @@ cudaError_t launch(const Problem& problem, const BackwardBuffers& buffers, cudaS
 
 cudaError_t
 backward_f32(const Problem& problem, const BackwardBuffers& buffers, cudaStream_t stream) {
-    if (problem.head_dim <= 64) {
+    const std::int64_t width = widest_head(problem);
+    if (width <= 64) {
         return launch<64>(problem, buffers, stream);
     }
-    if (problem.head_dim <= 128) {
+    if (width <= 128) {
         return launch<128>(problem, buffers, stream);
     }
     return launch<256>(problem, buffers, stream);

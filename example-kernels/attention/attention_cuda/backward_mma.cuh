@@ -12,11 +12,13 @@
 // P and dS stay in registers: the result tile of one product is an operand of the next (mma.cuh).
 #pragma once
 
+#include "extras.cuh"
 #include "tile.cuh"
 
 namespace attention {
 
-// p and ds of attention.h for one pair. `product` is dot(q, k), lse_log2 is lse in units of log2.
+// z p and ds of attention.h for one pair. `product` is dot(q, k), `bias` what ALiBi adds, `kept` is
+// z; lse_log2 and bias are in units of log2.
 struct ScoreGradient {
     float scale;
     float softcap;
@@ -26,6 +28,8 @@ struct ScoreGradient {
                                                float grad_product,
                                                float delta,
                                                bool visible,
+                                               float bias,
+                                               float kept,
                                                float& p,
                                                float& ds) const {
         float s = product * scale;
@@ -35,8 +39,9 @@ struct ScoreGradient {
             s = softcap * t;
             slope = 1.0F - t * t;
         }
-        p = visible ? exp2f(s * kLog2E - lse_log2) : 0.0F;
-        ds = visible ? p * (grad_product - delta) * slope : 0.0F;
+        p = visible ? exp2f(s * kLog2E + bias - lse_log2) : 0.0F;
+        ds = visible ? p * (kept * grad_product - delta) * slope : 0.0F;
+        p *= kept;
     }
 };
 
@@ -86,6 +91,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
         (first_query + kQueries < sequence.q_length ? first_query + kQueries : sequence.q_length) -
         1;
     const int head_dim = static_cast<int>(problem.head_dim);
+    const int head_dim_v = static_cast<int>(problem.head_dim_v);
     const auto* k =
         static_cast<const Storage*>(buffers.k) + keys_at(sequence, buffers.k_strides, head_kv);
     const auto* v =
@@ -109,6 +115,10 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
         visible_keys(problem, sequence, first_query).begin / kStep * kStep;
     const std::int64_t keys_end = visible_keys(problem, sequence, last_query).end;
     const ScoreGradient gradient{problem.scale, problem.softcap};
+    const Bias bias(buffers.extras, sequence.batch, head);
+    const Dropout dropout = dropout_of(buffers.extras, problem, sequence.batch, head);
+    const std::int64_t row = first_query + warp_row + lane / 4;
+    const std::int64_t level = row + sequence.k_length - sequence.q_length;
 
     load_tile<Number, kQueries, kHeadDim>(q_tile,
                                           static_cast<const Storage*>(buffers.q) +
@@ -124,7 +134,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
                                           buffers.grad_out_strides.row,
                                           first_query,
                                           sequence.q_length,
-                                          head_dim,
+                                          head_dim_v,
                                           vectors);
     commit_copies(); // also if there is no key: the tile is written again below
     float grad_q[kHeadDim / 8][4] = {};
@@ -132,7 +142,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
         load_tile<Number, kStep, kHeadDim>(
             k_tile, k, buffers.k_strides.row, key, sequence.k_length, head_dim, vectors);
         load_tile<Number, kStep, kHeadDim>(
-            v_tile, v, buffers.v_strides.row, key, sequence.k_length, head_dim, vectors);
+            v_tile, v, buffers.v_strides.row, key, sequence.k_length, head_dim_v, vectors);
         commit_copies();
         wait_copies<0>();
         __syncthreads();
@@ -140,6 +150,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
         float ds[kTiles][4] = {};
         multiply_rows<Number, kHeadDim>(s, q_tile, k_tile, warp_row);
         multiply_rows<Number, kHeadDim>(ds, grad_tile, v_tile, warp_row);
+        const std::uint32_t kept = kept_of_queries<kTiles>(dropout, row, key + lane % 4 * 2);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const VisibleColumns visible(range[h], key, kStep);
@@ -149,11 +160,14 @@ __global__ void __launch_bounds__(kThreads) backward_queries_mma(const Problem p
                 for (int c = 0; c < 2; ++c) {
                     float p;
                     float& value = ds[n][2 * h + c];
+                    const int column = n * 8 + lane % 4 * 2 + c;
                     gradient(s[n][2 * h + c],
                              lse_log2[h],
                              value,
                              delta[h],
-                             visible(n * 8 + lane % 4 * 2 + c),
+                             visible(column),
+                             bias(level + 8 * h, key + column),
+                             kept_factor(dropout, kept, n, 2 * h + c),
                              p,
                              value);
                 }
@@ -205,6 +219,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
     const std::int64_t last_key =
         (first_key + kKeys < sequence.k_length ? first_key + kKeys : sequence.k_length) - 1;
     const int head_dim = static_cast<int>(problem.head_dim);
+    const int head_dim_v = static_cast<int>(problem.head_dim_v);
 
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * kRowsPerWarp;
@@ -217,6 +232,8 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
         visible_queries(problem, sequence, first_key).begin / kStep * kStep;
     const std::int64_t queries_end = visible_queries(problem, sequence, last_key).end;
     const ScoreGradient gradient{problem.scale, problem.softcap};
+    const std::int64_t key = first_key + warp_row + lane / 4;
+    const std::int64_t behind = sequence.k_length - sequence.q_length;
 
     load_tile<Number, kKeys, kHeadDim>(k_tile,
                                        static_cast<const Storage*>(buffers.k) +
@@ -233,7 +250,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
                                            buffers.v_strides.row,
                                            first_key,
                                            sequence.k_length,
-                                           head_dim,
+                                           head_dim_v,
                                            vectors);
     }
     commit_copies(); // also if there is no query: the tile is written again below
@@ -246,6 +263,8 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
                                queries_at(sequence, buffers.grad_out_strides, head);
         const float* lse = buffers.lse + statistics_at(sequence, head);
         const float* delta = buffers.delta + statistics_at(sequence, head);
+        const Bias bias(buffers.extras, sequence.batch, head);
+        const Dropout dropout = dropout_of(buffers.extras, problem, sequence.batch, head);
         for (std::int64_t query = queries_begin; query < queries_end; query += kStep) {
             load_tile<Number, kStep, kHeadDim>(
                 q_tile, q, buffers.q_strides.row, query, sequence.q_length, head_dim, vectors);
@@ -254,7 +273,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
                                                buffers.grad_out_strides.row,
                                                query,
                                                sequence.q_length,
-                                               head_dim,
+                                               head_dim_v,
                                                vectors);
             commit_copies();
             wait_copies<0>();
@@ -266,6 +285,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
                 multiply_rows<Number, kHeadDim>(ds, v_tile, grad_tile, warp_row);
             }
             const VisibleColumns visible[2] = {{range[0], query, kStep}, {range[1], query, kStep}};
+            const std::uint32_t kept = kept_of_keys<kTiles>(dropout, key, query + lane % 4 * 2);
 #pragma unroll
             for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
@@ -278,7 +298,15 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
                     for (int h = 0; h < 2; ++h) {
                         float& value = s[n][2 * h + c];
                         float& grad = ds[n][2 * h + c];
-                        gradient(value, lse_log2, grad, row_delta, visible[h](column), value, grad);
+                        gradient(value,
+                                 lse_log2,
+                                 grad,
+                                 row_delta,
+                                 visible[h](column),
+                                 bias(query + column + behind, key + 8 * h),
+                                 kept_factor(dropout, kept, n, 2 * h + c),
+                                 value,
+                                 grad);
                     }
                 }
             }
@@ -294,25 +322,26 @@ __global__ void __launch_bounds__(kThreads) backward_keys_mma(const Problem prob
     wait_copies<0>();
     __syncthreads();
     // Through shared memory, a warp's own rows.
-    const auto store = [&](const auto& value, float factor, void* base, const Strides& strides) {
-        accumulators_to_tile<Number, kHeadDim>(k_tile, value, warp_row, factor);
-        __syncwarp();
-        store_warp_rows<Number, kHeadDim>(static_cast<Storage*>(base) +
-                                              keys_at(sequence, strides, head_kv),
-                                          k_tile,
-                                          strides.row,
-                                          first_key,
-                                          sequence.k_length,
-                                          warp_row,
-                                          head_dim,
-                                          vectors);
-        __syncwarp();
-    };
+    const auto store =
+        [&](const auto& value, float factor, void* base, const Strides& strides, int width) {
+            accumulators_to_tile<Number, kHeadDim>(k_tile, value, warp_row, factor);
+            __syncwarp();
+            store_warp_rows<Number, kHeadDim>(static_cast<Storage*>(base) +
+                                                  keys_at(sequence, strides, head_kv),
+                                              k_tile,
+                                              strides.row,
+                                              first_key,
+                                              sequence.k_length,
+                                              warp_row,
+                                              width,
+                                              vectors);
+            __syncwarp();
+        };
     if constexpr (kGradK) {
-        store(grad_k, problem.scale, buffers.grad_k, buffers.grad_k_strides);
+        store(grad_k, problem.scale, buffers.grad_k, buffers.grad_k_strides, head_dim);
     }
     if constexpr (kGradV) {
-        store(grad_v, 1.0F, buffers.grad_v, buffers.grad_v_strides);
+        store(grad_v, 1.0F, buffers.grad_v, buffers.grad_v_strides, head_dim_v);
     }
 }
 

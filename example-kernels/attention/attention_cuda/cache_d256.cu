@@ -6,9 +6,7 @@ namespace attention {
 
 cudaError_t
 cache_d256(const Problem& problem, const CacheBuffers& buffers, int splits, cudaStream_t stream) {
-    return problem.dtype == DType::f16
-               ? launch_cache<Float16, CacheTile256>(problem, buffers, splits, stream)
-               : launch_cache<BFloat16, CacheTile256>(problem, buffers, splits, stream);
+    return launch_cache_of<256>(problem, buffers, splits, stream);
 }
 
 } // namespace attention

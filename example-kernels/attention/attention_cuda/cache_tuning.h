@@ -3,27 +3,62 @@
 // Tile sizes of the attention over a cache, as data. Measured on sm_90 only.
 #pragma once
 
+#include "../attention_common/cache.h"
 #include "tuning.h"
 
 namespace attention {
 
-constexpr int kCacheKeys = 64; // of a step, 16 for each warp
+struct CacheShape {
+    int keys;   // of a step, a fourth for each warp
+    int depth;  // entries of the ring; an entry: a step's keys or values
+    int blocks; // that share a multiprocessor of sm_90
+};
 
-template <int kDim, int kDepth, int kBlocksPerMultiprocessor>
+constexpr int cache_padded_dim(std::int64_t head_dim) {
+    return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256;
+}
+
+constexpr CacheShape cache_shape(CacheFormat format, int padded_dim) {
+    if (format == CacheFormat::plain) {
+        return padded_dim == 64    ? CacheShape{64, 6, 3}
+               : padded_dim == 128 ? CacheShape{64, 4, 3}
+                                   : CacheShape{64, 2, 2};
+    }
+    if (format == CacheFormat::fp8) {
+        return padded_dim == 64    ? CacheShape{64, 6, 4}
+               : padded_dim == 128 ? CacheShape{64, 4, 4}
+                                   : CacheShape{64, 4, 2};
+    }
+    return padded_dim == 64    ? CacheShape{128, 4, 4}
+           : padded_dim == 128 ? CacheShape{128, 4, 4}
+                               : CacheShape{64, 8, 2};
+}
+
+constexpr int cache_row_bytes(CacheFormat format, int padded_dim) {
+    return format == CacheFormat::plain ? padded_dim * 2
+           : format == CacheFormat::fp8 ? padded_dim
+                                        : padded_dim / 2;
+}
+
+template <CacheFormat kFormat, int kDim>
 struct CacheTile {
+    static constexpr CacheFormat format = kFormat;
     static constexpr int head_dim = kDim;
-    static constexpr int depth = kDepth; // entries of the ring; an entry: a step's keys or values
-    // How many blocks share a multiprocessor of sm_90, for the choice of the split count.
-    static constexpr int blocks = kBlocksPerMultiprocessor;
-    static constexpr int ring_bytes = depth * kCacheKeys * (head_dim + kPadding) * 2;
+    static constexpr CacheShape shape = cache_shape(format, head_dim);
+    static constexpr int keys = shape.keys;
+    static constexpr int depth = shape.depth;
+    static constexpr int blocks = shape.blocks;
+    static constexpr int warp_keys = keys / kWarps;
+    static constexpr int row_bytes = cache_row_bytes(format, head_dim);
+    // Behind a row of int4: its scales, 4 bytes for 32 channels or more. Else nothing, against
+    // bank conflicts.
+    static constexpr int row_stride =
+        row_bytes + (format == CacheFormat::int4 && head_dim == 256 ? 32 : 16);
+    static constexpr int ring_bytes = depth * keys * row_stride;
     static constexpr int shared_bytes =
         ring_bytes + 16 * (head_dim + kPadding) * 2 + 2 * kWarps * 16 * 4;
     // The warps' sums take the ring's place in the end. sm_86 and sm_89 have 99 KiB.
     static_assert(kWarps * 16 * (head_dim + 8) * 4 <= ring_bytes && shared_bytes <= 99 * 1024);
 };
-
-using CacheTile64 = CacheTile<64, 6, 3>;
-using CacheTile128 = CacheTile<128, 4, 3>;
-using CacheTile256 = CacheTile<256, 2, 2>;
 
 } // namespace attention

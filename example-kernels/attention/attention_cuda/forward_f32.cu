@@ -7,6 +7,7 @@
 //   q0 | s s s s ...                   o0 | o o o ...
 //   q1 | ...              then         o1 | ...
 #include "../attention_common/attention.h"
+#include "extras.cuh"
 #include "forward.h"
 #include "tuning.h"
 
@@ -52,22 +53,33 @@ __global__ void __launch_bounds__(kThreads)
                           std::int64_t row_stride,
                           int rows,
                           std::int64_t first,
-                          std::int64_t length) {
+                          std::int64_t length,
+                          std::int64_t width) {
         for (int i = static_cast<int>(threadIdx.x); i < rows * kHeadDim; i += kThreads) {
             const int row = i / kHeadDim;
             const int column = i % kHeadDim;
-            const bool valid = first + row < length && column < head_dim;
+            const bool valid = first + row < length && column < width;
             target[row * stride + column] =
                 valid ? source[(first + row) * row_stride + column] : 0.0F;
         }
     };
-    load(q_tile, kHeadDim, q, buffers.q_strides.row, kF32Queries, first_query, sequence.q_length);
+    load(q_tile,
+         kHeadDim,
+         q,
+         buffers.q_strides.row,
+         kF32Queries,
+         first_query,
+         sequence.q_length,
+         head_dim);
 
     Range range[kF32RowsPerWarp];
 #pragma unroll
     for (int r = 0; r < kF32RowsPerWarp; ++r) {
         range[r] = visible_keys(problem, sequence, first_query + warp_row + r);
     }
+    const float slope = slope_of(buffers.extras, sequence.batch, head);
+    const Dropout dropout = dropout_of(buffers.extras, problem, sequence.batch, head);
+    const std::int64_t first_level = first_query + warp_row + sequence.k_length - sequence.q_length;
     float o[kF32RowsPerWarp][kColumns] = {};
     float highest[kF32RowsPerWarp];
     float total[kF32RowsPerWarp] = {};
@@ -81,8 +93,22 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t keys_end = visible_keys(problem, sequence, last_query).end;
     for (std::int64_t key = keys_begin; key < keys_end; key += kF32Keys) {
         __syncthreads();
-        load(k_tile, kKeyStride, k, buffers.k_strides.row, kF32Keys, key, sequence.k_length);
-        load(v_tile, kHeadDim, v, buffers.v_strides.row, kF32Keys, key, sequence.k_length);
+        load(k_tile,
+             kKeyStride,
+             k,
+             buffers.k_strides.row,
+             kF32Keys,
+             key,
+             sequence.k_length,
+             head_dim);
+        load(v_tile,
+             kHeadDim,
+             v,
+             buffers.v_strides.row,
+             kF32Keys,
+             key,
+             sequence.k_length,
+             problem.head_dim_v);
         __syncthreads();
 
         float s[kF32RowsPerWarp] = {};
@@ -99,6 +125,9 @@ __global__ void __launch_bounds__(kThreads)
             if (problem.softcap > 0.0F) {
                 s[r] = problem.softcap * tanhf(s[r] / problem.softcap);
             }
+            if (slope != 0.0F) {
+                s[r] -= slope * fabsf(static_cast<float>(first_level + r - key - lane));
+            }
             if (key + lane < range[r].begin || key + lane >= range[r].end) {
                 s[r] = -INFINITY;
             }
@@ -114,6 +143,7 @@ __global__ void __launch_bounds__(kThreads)
             const float shrink = expf(before - base);
             s[r] = expf(s[r] - base);
             total[r] = total[r] * shrink + s[r]; // this lane's keys
+            s[r] *= dropout.factor(first_query + warp_row + r, key + lane);
 #pragma unroll
             for (int c = 0; c < kColumns; ++c) {
                 o[r][c] *= shrink;
@@ -148,16 +178,17 @@ __global__ void __launch_bounds__(kThreads)
             continue;
         }
         const bool empty = range[r].begin >= range[r].end;
+        float lse = empty ? -INFINITY : highest[r] + logf(total[r]);
+        const float factor = add_sink(buffers.extras, head, lse) / total[r];
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
             const int column = c * 32 + lane;
-            if (column < head_dim) {
-                out[query * buffers.out_strides.row + column] = empty ? 0.0F : o[r][c] / total[r];
+            if (column < problem.head_dim_v) {
+                out[query * buffers.out_strides.row + column] = empty ? 0.0F : o[r][c] * factor;
             }
         }
         if (lane == 0) {
-            buffers.lse[statistics_at(sequence, head) + query] =
-                empty ? -INFINITY : highest[r] + logf(total[r]);
+            buffers.lse[statistics_at(sequence, head) + query] = lse;
         }
     }
 }
@@ -186,10 +217,11 @@ cudaError_t launch(const Problem& problem, const Buffers& buffers, cudaStream_t 
 } // namespace
 
 cudaError_t forward_f32(const Problem& problem, const Buffers& buffers, cudaStream_t stream) {
-    if (problem.head_dim <= 64) {
+    const std::int64_t width = widest_head(problem);
+    if (width <= 64) {
         return launch<64>(problem, buffers, stream);
     }
-    if (problem.head_dim <= 128) {
+    if (width <= 128) {
         return launch<128>(problem, buffers, stream);
     }
     return launch<256>(problem, buffers, stream);

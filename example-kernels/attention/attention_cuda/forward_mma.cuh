@@ -14,6 +14,7 @@
 #pragma once
 
 #include "../attention_common/attention.h"
+#include "extras.cuh"
 #include "tile.cuh"
 
 #include <cuda_runtime.h>
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(kThreads)
         (first_query + kQueries < sequence.q_length ? first_query + kQueries : sequence.q_length) -
         1;
     const int head_dim = static_cast<int>(problem.head_dim);
+    const int head_dim_v = static_cast<int>(problem.head_dim_v);
     const auto* q =
         static_cast<const Storage*>(buffers.q) + queries_at(sequence, buffers.q_strides, head);
     const auto* k =
@@ -74,6 +76,10 @@ __global__ void __launch_bounds__(kThreads)
     const float to_log2 = capped ? problem.softcap * kLog2E : problem.scale * kLog2E;
     const float to_tanh = capped ? problem.scale / problem.softcap : 0.0F;
 
+    const Bias bias(buffers.extras, sequence.batch, head);
+    const Dropout dropout = dropout_of(buffers.extras, problem, sequence.batch, head);
+    const std::int64_t level = first_query + warp_row + g + sequence.k_length - sequence.q_length;
+
     float o[kValueTiles][4] = {};
     float highest[2] = {-INFINITY, -INFINITY};
     float total[2] = {0.0F, 0.0F};
@@ -93,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
         wait_copies<0>();
         __syncthreads(); // keys are here; everybody is done with the values
         load_tile<Number, kKeys, kHeadDim>(
-            v_tile, v, buffers.v_strides.row, key, sequence.k_length, head_dim, vectors);
+            v_tile, v, buffers.v_strides.row, key, sequence.k_length, head_dim_v, vectors);
         commit_copies();
         if (Tiling::queries_in_registers && key == keys_begin) {
 #pragma unroll
@@ -130,6 +136,8 @@ __global__ void __launch_bounds__(kThreads)
         }
         commit_copies();
 
+        const std::uint32_t kept =
+            kept_of_queries<kKeyTiles>(dropout, first_query + warp_row + g, key + 2 * t);
         // Row h of this thread: its scores are s[.][2 h] and s[.][2 h + 1].
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
@@ -145,9 +153,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
                 for (int c = 0; c < 2; ++c) {
                     float& value = s[n][2 * h + c];
+                    const int column = n * 8 + 2 * t + c;
                     value = (capped ? tanhf(value * to_tanh) : value) * to_log2;
+                    value += bias(level + 8 * h, key + column);
                     if (masked) {
-                        const int column = n * 8 + 2 * t + c;
                         value = column >= low && column < high ? value : -INFINITY;
                     }
                     step_highest = fmaxf(step_highest, value);
@@ -168,6 +177,7 @@ __global__ void __launch_bounds__(kThreads)
                     float& value = s[n][2 * h + c];
                     value = exp2f(value - base);
                     total[h] += value;
+                    value *= kept_factor(dropout, kept, n, 2 * h + c);
                 }
             }
 #pragma unroll
@@ -189,8 +199,9 @@ __global__ void __launch_bounds__(kThreads)
     for (int h = 0; h < 2; ++h) {
         total[h] += __shfl_xor_sync(0xffffffffU, total[h], 1);
         total[h] += __shfl_xor_sync(0xffffffffU, total[h], 2);
-        const float inverse =
-            total[h] > 0.0F ? 1.0F / total[h] : (total[h] == 0.0F ? 0.0F : total[h]);
+        float inverse = total[h] > 0.0F ? 1.0F / total[h] : (total[h] == 0.0F ? 0.0F : total[h]);
+        float lse = total[h] == 0.0F ? -INFINITY : (highest[h] + log2f(total[h])) * kLn2;
+        inverse *= add_sink(buffers.extras, head, lse);
         const int row = warp_row + g + 8 * h;
 #pragma unroll
         for (int n = 0; n < kValueTiles; ++n) {
@@ -198,8 +209,7 @@ __global__ void __launch_bounds__(kThreads)
                 Number::pack(o[n][2 * h] * inverse, o[n][2 * h + 1] * inverse);
         }
         if (t == 0 && first_query + row < sequence.q_length) {
-            buffers.lse[statistics_at(sequence, head) + first_query + row] =
-                total[h] == 0.0F ? -INFINITY : (highest[h] + log2f(total[h])) * kLn2;
+            buffers.lse[statistics_at(sequence, head) + first_query + row] = lse;
         }
     }
     __syncwarp();
@@ -211,7 +221,7 @@ __global__ void __launch_bounds__(kThreads)
                                       first_query,
                                       sequence.q_length,
                                       warp_row,
-                                      head_dim,
+                                      head_dim_v,
                                       vectors);
 }
 

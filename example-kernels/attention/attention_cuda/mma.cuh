@@ -86,11 +86,32 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global, boo
                  : "memory");
 }
 
-// The same for data that is read once, from end to end.
+// The same for data that is read once, from end to end, in rows of kRowBytes.
+template <int kRowBytes>
 __device__ __forceinline__ void copy_async_stream(void* shared, const void* global, bool valid) {
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;"
+    if constexpr (kRowBytes >= 256) {
+        asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;"
+                     :
+                     : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                     : "memory");
+    } else if constexpr (kRowBytes == 128) {
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                     :
+                     : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                     : "memory");
+    } else {
+        asm volatile("cp.async.cg.shared.global.L2::64B [%0], [%1], 16, %2;"
+                     :
+                     : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                     : "memory");
+    }
+}
+
+// The same for 4 bytes.
+__device__ __forceinline__ void copy_async_word(void* shared, const void* global, bool valid) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                  :
-                 : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                 : "r"(shared_address(shared)), "l"(global), "r"(valid ? 4 : 0)
                  : "memory");
 }
 

@@ -160,7 +160,7 @@ struct TensorLayout {
 
 // Whether every row of every tensor can be read by 16-byte vectors.
 inline bool vectors_fit(const Problem& problem, std::initializer_list<TensorLayout> tensors) {
-    bool fit = problem.head_dim % 8 == 0;
+    bool fit = problem.head_dim % 8 == 0 && problem.head_dim_v % 8 == 0;
     for (const TensorLayout& t : tensors) {
         fit = fit && reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0 &&
               t.strides.batch % 8 == 0 && t.strides.row % 8 == 0 && t.strides.head % 8 == 0;

@@ -87,7 +87,7 @@ def table(kernel, timer):
                     out, lse, _ = kernel.flash_attn_func(
                         q, k, v, causal=causal, return_attn_probs=True
                     )
-                    rest = (None, None, 0, 0, d**-0.5, causal, -1, -1, 0.0)
+                    rest = (None, None, 0, 0, d**-0.5, causal, -1, -1, 0.0, None, 0.0, None)
                     backward = timer.seconds(
                         [lambda: kernel._ops.ops.attention_backward(grad, q, k, v, out, lse, *rest)]
                     )
@@ -104,43 +104,76 @@ def table(kernel, timer):
         yield from cache_table(kernel, timer)
 
 
+def _caches(timer, format, batch, seqlen, heads, d):
+    """Sets of (k, v, keywords), enough of them to exceed the cache, and the bytes of one set."""
+    shape = (batch, seqlen, heads, d)
+    make = dict(device=timer.device)
+
+    def one():
+        if format == "bfloat16":
+            return [torch.randn(shape, dtype=torch.bfloat16, **make) for _ in "kv"], {}
+        if format == "fp8":
+            numbers = [torch.randn(shape, dtype=torch.bfloat16, **make) for _ in "kv"]
+            half = torch.full((), 0.5, **make)
+            return [t.to(torch.float8_e4m3fn) for t in numbers], {"k_descale": half, "v_descale": half}
+        group = int(format.split("-")[1])
+        pair = torch.tensor([0.2, 8.0], dtype=torch.float16, **make)
+        blocks = [pair.expand(batch, heads, seqlen, d // group, 2).contiguous() for _ in "kv"]
+        names = ("k_scale_blocks", "v_scale_blocks")
+        codes = [torch.randint(256, (*shape[:3], d // 2), dtype=torch.uint8, **make) for _ in "kv"]
+        return codes, {n: t.transpose(1, 2) for n, t in zip(names, blocks)}
+
+    def size(caches, keywords):
+        tensors = [*caches, *(t for t in keywords.values() if isinstance(t, torch.Tensor))]
+        tensors = [t for t in tensors if t.dim() > 0]
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    first = one()
+    moved = size(*first)
+    return [first, *(one() for _ in range(max(4, timer.sets(moved)) - 1))], moved
+
+
 def cache_table(kernel, timer):
     """One query a sequence over a cache, 32 heads on 8 of d 128. The limit is a copy of as many
-    bytes as keys and values have: each is read once."""
-    dtype = torch.bfloat16
+    bytes as keys and values have: each is read once. int4-g: a scale for g channels."""
+    heads, d, page = 8, 128, 16
     for batch, seqlen in ((16, 32768), (4, 131072), (16, 4096), (1, 1024)):
-        caches = [
-            [torch.randn(batch, seqlen, 8, 128, dtype=dtype, device=timer.device) for _ in "kv"]
-            for _ in range(max(4, timer.sets(4 * batch * seqlen * 8 * 128)))
-        ]
-        q = torch.randn(batch, 1, 32, 128, dtype=dtype, device=timer.device)
+        q = torch.randn(batch, 1, 32, d, dtype=torch.bfloat16, device=timer.device)
         lengths = torch.full((batch,), seqlen, dtype=torch.int32, device=timer.device)
-        moved = 4 * batch * seqlen * 8 * 128
-        calls = [
-            lambda k=k, v=v: kernel.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths)
-            for k, v in caches
-        ]
-        theirs = timer.seconds(
-            [
-                lambda k=k, v=v: F.scaled_dot_product_attention(
-                    q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), enable_gqa=True
-                )
-                for k, v in caches
-            ]
-        )
-        more = {"torch_sdpa_GBps": round(moved / theirs / 1e9, 1)}
-        yield timer.row(f"cache-{batch}x{seqlen}-bfloat16", calls, moved, **more)
-        page = 16
         table = torch.randperm(batch * seqlen // page, device=timer.device).to(torch.int32)
         table = table.view(batch, -1)
-        calls = [
-            lambda k=k, v=v: kernel.flash_attn_with_kvcache(
-                q,
-                k.view(-1, page, 8, 128),
-                v.view(-1, page, 8, 128),
-                cache_seqlens=lengths,
-                block_table=table,
-            )
-            for k, v in caches
-        ]
-        yield timer.row(f"cache-{batch}x{seqlen}-pages-of-{page}-bfloat16", calls, moved)
+        plain = {}
+        for format in ("bfloat16", "fp8", "int4-128", "int4-32"):
+            sets, moved = _caches(timer, format, batch, seqlen, heads, d)
+            more = {}
+            if format == "bfloat16":
+                theirs = timer.seconds(
+                    [
+                        lambda k=k, v=v: F.scaled_dot_product_attention(
+                            *(t.transpose(1, 2) for t in (q, k, v)), enable_gqa=True
+                        )
+                        for (k, v), _ in sets
+                    ]
+                )
+                more["torch_sdpa_GBps"] = round(moved / theirs / 1e9, 1)
+            for paged in (False, True):
+                calls = []
+                for caches, keywords in sets:
+                    keywords = {"cache_seqlens": lengths, **keywords}
+                    if paged:
+                        pages = lambda t: t.unflatten(1, (-1, page)).flatten(0, 1)  # noqa: E731
+                        caches = [pages(t) for t in caches]
+                        for n in keywords:
+                            if n.endswith("blocks"):  # heads first, in each page
+                                t = pages(keywords[n]).transpose(1, 2)
+                                keywords[n] = t.contiguous().transpose(1, 2)
+                        keywords["block_table"] = table
+                    calls.append(
+                        lambda c=caches, w=keywords: kernel.flash_attn_with_kvcache(q, *c, **w)
+                    )
+                pages = f"-pages-of-{page}" if paged else ""
+                row = timer.row(f"cache-{batch}x{seqlen}{pages}-{format}", calls, moved, **more)
+                more = {}
+                plain.setdefault(paged, row["us"])
+                yield {**row, "of_bfloat16": round(plain[paged] / row["us"], 2)}
+            del sets, calls

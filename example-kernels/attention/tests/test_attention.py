@@ -49,8 +49,10 @@ def tensor(shape, dtype, device, offset=0):
     return torch.randn(shape, generator=generator).to(dtype).to(device)
 
 
-def reference(q, k, v, causal=False, window_size=(-1, -1), softcap=0.0, softmax_scale=None, dtype=None):
-    """[batch, seqlen, heads, d] in `dtype` arithmetic (fp64 by default) -> out, lse."""
+def reference(q, k, v, causal=False, window_size=(-1, -1), softcap=0.0, softmax_scale=None,
+              alibi_slopes=None, sinks=None, kept=None, dtype=None):
+    """[batch, seqlen, heads, d] in `dtype` arithmetic (fp64 by default) -> out, lse. `kept`: what
+    dropout multiplies the probabilities [batch, heads, seqlen_q, seqlen_k] by."""
     dtype = dtype or torch.float64
     q, k, v = (t.to(dtype) for t in (q, k, v))
     group = q.shape[2] // k.shape[2]
@@ -69,10 +71,16 @@ def reference(q, k, v, causal=False, window_size=(-1, -1), softcap=0.0, softmax_
         visible &= key >= level - left
     if right >= 0:
         visible &= key <= level + right
+    s = s.float() if dtype.itemsize < 4 else s
+    if alibi_slopes is not None:
+        s = s - alibi_slopes[..., None, None].to(s) * (level - key).abs()
     s = s.masked_fill(~visible, -math.inf)
-    p = torch.nan_to_num(torch.softmax(s.float() if dtype.itemsize < 4 else s, -1), nan=0.0)
+    if sinks is not None:
+        s = torch.cat([s, sinks[:, None, None].to(s).expand(*s.shape[:-1], 1)], -1)
+    p = torch.nan_to_num(torch.softmax(s, -1), nan=0.0)[..., :sk]
+    p = p if kept is None else p * kept
     out = torch.einsum("bhqk,bkhd->bqhd", p.to(dtype), v)
-    return out, torch.logsumexp(s.float() if dtype.itemsize < 4 else s, -1)
+    return out, torch.logsumexp(s, -1)
 
 
 def check(out, lse, q, k, v, atol=2e-5, **kwargs):
@@ -171,7 +179,7 @@ def test_packed_sequences(kernel, device, mask, d, dtype):
 def check_gradients(kernel, q, k, v, **kwargs):
     """The error may be three times that of the same computation in the dtype itself."""
     inputs_ = [t.detach().requires_grad_() for t in (q, k, v)]
-    grad = tensor(q.shape, q.dtype, q.device, 5)
+    grad = tensor((*q.shape[:-1], v.shape[-1]), q.dtype, q.device, 5)
     got = torch.autograd.grad(kernel.flash_attn_func(*inputs_, **kwargs), inputs_, grad)
     expected = _reference_gradients(q, k, v, grad, torch.float64, **kwargs)
     same = _reference_gradients(q, k, v, grad, q.dtype, **kwargs)
@@ -370,7 +378,7 @@ def test_nan_stays_in_its_row(kernel, device, dtype):
 def test_opcheck(kernel, device):
     q, k, v = inputs(1, (9, 12), 2, 1, 16, torch.float32, device)
     op = kernel._ops.ops.attention_forward.default
-    rest = (0.25, True, -1, -1, 0.0)
+    rest = (0.25, True, -1, -1, 0.0, None, None, 0.0, None)
     q, k, v = (t.requires_grad_() for t in (q, k, v))
     torch.library.opcheck(op, (q, k, v, None, None, 0, 0, *rest))
     cu = torch.tensor([0, 4, 9], dtype=torch.int32, device=device)
@@ -397,8 +405,12 @@ def _refused(kernel, device):
     flat = q[0]
     f, varlen = kernel.flash_attn_func, kernel.flash_attn_varlen_func
     return [
-        (NotImplementedError, "dropout_p", lambda: f(q, q, q, dropout_p=0.1)),
-        (NotImplementedError, "alibi_slopes", lambda: f(q, q, q, alibi_slopes=q)),
+        (RuntimeError, "dropout_p: must be", lambda: f(q, q, q, dropout_p=1.0)),
+        (RuntimeError, "alibi_slopes: expected", lambda: f(q, q, q, alibi_slopes=q)),
+        (RuntimeError, "sinks: expected", lambda: f(q, q, q, sinks=q)),
+        (ValueError, "s_aux: is another name of sinks", lambda: f(q, q, q, sinks=q, s_aux=q)),
+        (NotImplementedError, "q_descale", lambda: f(q, q, q, q_descale=q)),
+        (NotImplementedError, "attention_chunk", lambda: f(q, q, q, attention_chunk=8)),
         (NotImplementedError, "block_table", lambda: varlen(
             flat, flat, flat, cu, cu, 4, 4, block_table=cu)),
         (RuntimeError, "q: expected", lambda: f(flat, flat, flat)),
@@ -422,7 +434,7 @@ def _refused(kernel, device):
     ]
 
 
-@pytest.mark.parametrize("case", range(18))
+@pytest.mark.parametrize("case", range(22))
 def test_bad_arguments_are_named(kernel, device, case):
     error, pattern, call = _refused(kernel, device)[case]
     with pytest.raises(error, match=pattern):

@@ -221,10 +221,10 @@ def test_opcheck(kernel, device):
     q, (k, v) = tensor((2, 1, 4, 64), dtype, device), cache(2, 90, 2, 64, dtype, device)
     n = lengths_of([5, 60], device)
     ops = kernel._ops.ops
-    rest = (0.125, True, -1, -1, 0.0, 0)
+    rest = (0.125, True, -1, -1, 0.0, 0, *[None] * 6)
     torch.library.opcheck(ops.cache_forward.default, (q, k, v, n, None, None, None, 0, *rest))
     new = [tensor((2, 3, 2, 64), dtype, device, i) for i in (7, 8)]
-    torch.library.opcheck(ops.cache_append.default, (k, v, *new, n, None, None))
+    torch.library.opcheck(ops.cache_append.default, (k, v, *new, n, *[None] * 6))
 
 
 def _refused(kernel, device):
@@ -233,7 +233,8 @@ def _refused(kernel, device):
     n, f = lengths_of([5, 60], device), kernel.flash_attn_with_kvcache
     table = torch.zeros(2, 3, dtype=torch.int32, device=device)
     return [
-        (NotImplementedError, "alibi_slopes:", lambda: f(q, k, v, alibi_slopes=n)),
+        (RuntimeError, "alibi_slopes: expected", lambda: f(q, k, v, alibi_slopes=n)),
+        (RuntimeError, "sinks: expected", lambda: f(q, k, v, sinks=n)),
         (ValueError, "v: must be given together", lambda: f(q, k, v, k=k)),
         (ValueError, "cache_seqlens: needed", lambda: f(q, k, v, k=k[:, :1], v=v[:, :1])),
         (ValueError, "rotary_cos: needs", lambda: f(q, k, v, rotary_cos=k, rotary_sin=k)),
@@ -254,7 +255,7 @@ def _refused(kernel, device):
     ]
 
 
-@pytest.mark.parametrize("case", range(16))
+@pytest.mark.parametrize("case", range(17))
 def test_bad_arguments_are_named(kernel, device, case):
     error, pattern, call = _refused(kernel, device)[case]
     with pytest.raises(error, match=pattern):

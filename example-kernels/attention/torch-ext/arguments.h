@@ -61,6 +61,69 @@ inline attention::Strides strides_of(const Tensor& tensor, const char* name) {
     return {dims == 4 ? tensor.stride(0) : 0, tensor.stride(dims - 3), tensor.stride(dims - 2)};
 }
 
+// Null without a tensor.
+template <typename Number>
+const Number* data_of(const OptionalTensor& tensor) {
+    return tensor ? static_cast<const Number*>(tensor->const_data_ptr()) : nullptr;
+}
+
+inline void require_float32(const Tensor& tensor, const char* name, const Tensor& q) {
+    require_device(tensor, name, q);
+    if (tensor.scalar_type() != ScalarType::Float) {
+        fail(name, ": expected float32, got ", torch::headeronly::toString(tensor.scalar_type()));
+    }
+}
+
+// ALiBi's slopes and the sinks of a call with these queries.
+inline attention::Extras extras_of(const Tensor& q,
+                                   const OptionalTensor& alibi_slopes,
+                                   const OptionalTensor& sinks,
+                                   std::int64_t batch,
+                                   std::int64_t heads) {
+    attention::Extras extras{};
+    if (alibi_slopes) {
+        require_float32(*alibi_slopes, "alibi_slopes", q);
+        const std::int64_t dims = alibi_slopes->dim();
+        if (dims < 1 || dims > 2 || alibi_slopes->size(dims - 1) != heads ||
+            (dims == 2 && alibi_slopes->size(0) != batch) || !alibi_slopes->is_contiguous()) {
+            fail("alibi_slopes: expected contiguous numbers [heads] or [batch, heads]");
+        }
+        extras.slopes = data_of<float>(alibi_slopes);
+        extras.slopes_batch = dims == 2 ? heads : 0;
+    }
+    if (sinks) {
+        require_float32(*sinks, "sinks", q);
+        if (sinks->dim() != 1 || sinks->size(0) != heads || !sinks->is_contiguous()) {
+            fail("sinks: expected contiguous numbers [heads]");
+        }
+        extras.sinks = data_of<float>(sinks);
+    }
+    return extras;
+}
+
+// Dropout of a call; rng_state: two int64, the seed and the offset.
+inline void add_dropout(attention::Extras& extras,
+                        const Tensor& q,
+                        double dropout_p,
+                        const OptionalTensor& rng_state) {
+    if (!(dropout_p >= 0.0 && dropout_p < 1.0)) {
+        fail("dropout_p: must be at least 0 and less than 1");
+    }
+    if (dropout_p == 0.0) {
+        return;
+    }
+    if (!rng_state) {
+        fail("rng_state: needed for dropout");
+    }
+    require_device(*rng_state, "rng_state", q);
+    if (rng_state->scalar_type() != ScalarType::Long || rng_state->dim() != 1 ||
+        rng_state->size(0) != 2 || !rng_state->is_contiguous()) {
+        fail("rng_state: expected two contiguous int64");
+    }
+    extras.rng_state = data_of<std::int64_t>(rng_state);
+    extras.dropout = static_cast<float>(dropout_p);
+}
+
 inline std::vector<std::int64_t> sizes_of(const Tensor& tensor) {
     const auto sizes = tensor.sizes();
     return {sizes.begin(), sizes.end()};

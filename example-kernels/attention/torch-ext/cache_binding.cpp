@@ -28,26 +28,36 @@ void check_vector(const OptionalTensor& tensor,
     }
 }
 
-void check_like(const Tensor& tensor,
-                const char* name,
-                const Tensor& model,
-                const char* model_name) {
+bool is_fp8(const Tensor& tensor) {
+    return tensor.scalar_type() == ScalarType::Float8_e4m3fn;
+}
+
+bool is_codes(const Tensor& tensor) {
+    return tensor.scalar_type() == ScalarType::Byte;
+}
+
+// A cache of keys or values, for rows like those of `model`.
+void check_cache(const Tensor& tensor,
+                 const char* name,
+                 const Tensor& model,
+                 const char* model_name) {
     require_device(tensor, name, model);
-    if (tensor.scalar_type() != model.scalar_type()) {
+    if (tensor.scalar_type() != model.scalar_type() && !is_fp8(tensor) && !is_codes(tensor)) {
         fail(name,
              ": must have the dtype of ",
              model_name,
              " (",
              torch::headeronly::toString(model.scalar_type()),
-             "), got ",
+             "), or float8_e4m3fn, or uint8 for int4; got ",
              torch::headeronly::toString(tensor.scalar_type()));
     }
     if (tensor.dim() != 4) {
         fail(name, ": must have 4 dimensions");
     }
-    if (tensor.size(3) != model.size(3)) {
-        fail(name, ": must have the head dimension of ", model_name);
-    }
+}
+
+std::int64_t channels_of(const Tensor& cache) {
+    return is_codes(cache) ? 2 * cache.size(3) : cache.size(3);
 }
 
 // The arguments that say where the keys are.
@@ -62,10 +72,20 @@ struct Place {
 
 // `model` is q or the new keys: [batch, ...].
 void check_place(const Place& place, const Tensor& model, const char* model_name) {
-    check_like(place.k_cache, "k_cache", model, model_name);
-    check_like(place.v_cache, "v_cache", model, model_name);
-    if (sizes_of(place.k_cache) != sizes_of(place.v_cache)) {
-        fail("v_cache: must have the shape of k_cache");
+    check_cache(place.k_cache, "k_cache", model, model_name);
+    check_cache(place.v_cache, "v_cache", model, model_name);
+    if (channels_of(place.k_cache) != model.size(3)) {
+        fail("k_cache: must have the head dimension of ",
+             model_name,
+             is_codes(place.k_cache) ? ", two channels a byte" : "");
+    }
+    if (place.v_cache.scalar_type() != place.k_cache.scalar_type()) {
+        fail("v_cache: must have the dtype of k_cache");
+    }
+    for (std::int64_t d = 0; d < 3; ++d) {
+        if (place.k_cache.size(d) != place.v_cache.size(d)) {
+            fail("v_cache: must have the shape of k_cache, but for the last dimension");
+        }
     }
     const std::int64_t batch = model.size(0);
     check_vector(place.seqlens, "cache_seqlens", model, 1, batch);
@@ -83,20 +103,106 @@ void check_place(const Place& place, const Tensor& model, const char* model_name
     }
 }
 
+// The arguments that say what the numbers of a quantised cache mean.
+struct Meaning {
+    const OptionalTensor& k_descale;
+    const OptionalTensor& v_descale;
+    const OptionalTensor& k_scale_blocks;
+    const OptionalTensor& v_scale_blocks;
+};
+
+attention::Descale descale_of(const OptionalTensor& descale,
+                              const char* name,
+                              const Tensor& model,
+                              const Tensor& cache) {
+    if (!descale) {
+        return {};
+    }
+    if (!is_fp8(cache) && !is_codes(cache)) {
+        fail(name, ": only for a quantised cache");
+    }
+    require_float32(*descale, name, model);
+    if (descale->dim() != 2 || descale->size(0) != model.size(0) ||
+        descale->size(1) != cache.size(2)) {
+        fail(name, ": expected [batch, heads of the cache]");
+    }
+    return {data_of<float>(descale), descale->stride(0), descale->stride(1)};
+}
+
+// The scales of int4 codes: [places, rows, heads, groups, 2]. Returns the channels of a group.
+std::int64_t check_scales(const OptionalTensor& scales,
+                          const char* name,
+                          const Tensor& cache,
+                          attention::Strides& strides) {
+    if (!is_codes(cache)) {
+        if (scales) {
+            fail(name, ": only for an int4 cache");
+        }
+        return 0;
+    }
+    if (!scales) {
+        fail(name, ": needed for an int4 cache");
+    }
+    require_device(*scales, name, cache);
+    if (scales->scalar_type() != ScalarType::Half) {
+        fail(name, ": expected float16, got ", torch::headeronly::toString(scales->scalar_type()));
+    }
+    bool fit = scales->dim() == 5 && scales->size(4) == 2 && scales->size(3) > 0;
+    for (std::int64_t d = 0; fit && d < 3; ++d) {
+        fit = scales->size(d) == cache.size(d);
+    }
+    const std::int64_t groups = fit ? scales->size(3) : 1;
+    const std::int64_t group = channels_of(cache) / groups;
+    if (!fit || group * groups != channels_of(cache) || (groups > 1 && group % 32 != 0)) {
+        fail(name,
+             ": expected [places, rows, heads, groups, 2] of the cache, a group being the row or a"
+             " multiple of 32 channels");
+    }
+    if (scales->stride(4) != 1 || (groups > 1 && scales->stride(3) != 2)) {
+        fail(name, ": the pairs of a row must be contiguous");
+    }
+    strides = {scales->stride(0), scales->stride(1), scales->stride(2)};
+    if (reinterpret_cast<std::uintptr_t>(scales->const_data_ptr()) % 4 != 0 ||
+        strides.batch % 2 != 0 || strides.row % 2 != 0 || strides.head % 2 != 0) {
+        fail(name, ": a pair must not be split over 4 bytes");
+    }
+    return group;
+}
+
+attention::Quantization
+quantization_of(const Meaning& meaning, const Place& place, const Tensor& model) {
+    attention::Quantization result{};
+    result.format = is_fp8(place.k_cache)     ? attention::CacheFormat::fp8
+                    : is_codes(place.k_cache) ? attention::CacheFormat::int4
+                                              : attention::CacheFormat::plain;
+    result.k_descale = descale_of(meaning.k_descale, "k_descale", model, place.k_cache);
+    result.v_descale = descale_of(meaning.v_descale, "v_descale", model, place.v_cache);
+    result.group = check_scales(
+        meaning.k_scale_blocks, "k_scale_blocks", place.k_cache, result.k_scale_strides);
+    if (check_scales(
+            meaning.v_scale_blocks, "v_scale_blocks", place.v_cache, result.v_scale_strides) !=
+        result.group) {
+        fail("v_scale_blocks: must have the group size of k_scale_blocks");
+    }
+    if (result.format == attention::CacheFormat::int4) {
+        // Written by the append alone.
+        result.k_scales = const_cast<void*>(meaning.k_scale_blocks->const_data_ptr());
+        result.v_scales = const_cast<void*>(meaning.v_scale_blocks->const_data_ptr());
+    }
+    return result;
+}
+
 std::int64_t capacity_of(const Place& place) {
     const std::int64_t rows = place.k_cache.size(1);
     return place.block_table ? place.block_table->size(1) * rows : rows;
 }
 
 attention::CacheLayout layout_of(const Place& place, std::int64_t appended) {
-    const auto data = [](const OptionalTensor& tensor) {
-        return tensor ? static_cast<const std::int32_t*>(tensor->const_data_ptr()) : nullptr;
-    };
     attention::CacheLayout layout{};
-    layout.lengths = data(place.seqlens);
-    layout.index = data(place.batch_idx);
-    layout.first = data(place.leftpad);
-    layout.pages = data(place.block_table);
+    layout.lengths = data_of<std::int32_t>(place.seqlens);
+    layout.index = data_of<std::int32_t>(place.batch_idx);
+    layout.first = data_of<std::int32_t>(place.leftpad);
+    layout.pages = data_of<std::int32_t>(place.block_table);
     layout.appended = appended;
     layout.pages_per_sequence = place.block_table ? place.block_table->size(1) : 0;
     layout.page_size = place.k_cache.size(1);
@@ -145,6 +251,10 @@ attention::Problem problem_of(const Tensor& q, const Place& place) {
         fail("q: the head dimension must be 1 ... ", attention::kMaxHeadDim);
     }
     check_place(place, q, "q");
+    problem.head_dim_v = channels_of(place.v_cache);
+    if (problem.head_dim_v < 1 || problem.head_dim_v > attention::kMaxHeadDim) {
+        fail("v_cache: the head dimension must be 1 ... ", attention::kMaxHeadDim);
+    }
     problem.batch = q.size(0);
     problem.heads = q.size(2);
     problem.heads_kv = place.k_cache.size(2);
@@ -167,7 +277,8 @@ void run(const attention::Problem& problem,
     if (problem.dtype == attention::DType::f32) {
         fail("q: a cache on a GPU must be float16 or bfloat16, got Float");
     }
-    const std::int64_t splits = attention::cache_splits_cuda(problem, num_splits);
+    const std::int64_t splits =
+        attention::cache_splits_cuda(problem, buffers.quantization.format, num_splits);
     const std::int64_t rows = problem.batch * problem.heads * problem.max_seqlen_q;
     OptionalTensor partial_out;
     OptionalTensor partial_lse;
@@ -214,7 +325,13 @@ std::tuple<Tensor, Tensor> cache_forward(const Tensor& q,
                                          int64_t window_left,
                                          int64_t window_right,
                                          double softcap,
-                                         int64_t num_splits) {
+                                         int64_t num_splits,
+                                         const OptionalTensor& k_descale,
+                                         const OptionalTensor& v_descale,
+                                         const OptionalTensor& k_scale_blocks,
+                                         const OptionalTensor& v_scale_blocks,
+                                         const OptionalTensor& alibi_slopes,
+                                         const OptionalTensor& sinks) {
     const Place place{k_cache, v_cache, cache_seqlens, cache_batch_idx, cache_leftpad, block_table};
     attention::Problem problem = problem_of(q, place);
     if (!(softcap >= 0.0)) {
@@ -229,10 +346,14 @@ std::tuple<Tensor, Tensor> cache_forward(const Tensor& q,
     problem.softcap = static_cast<float>(softcap);
     attention::CacheBuffers buffers{};
     buffers.cache = layout_of(place, appended);
+    buffers.quantization =
+        quantization_of({k_descale, v_descale, k_scale_blocks, v_scale_blocks}, place, q);
+    buffers.extras = extras_of(q, alibi_slopes, sinks, problem.batch, problem.heads);
 #if !defined(CUDA_KERNEL)
     check_values(place, buffers.cache, problem.batch);
 #endif
-    Tensor out = torch::stable::new_empty(q, sizes_of(q));
+    Tensor out = torch::stable::new_empty(
+        q, {problem.batch, problem.max_seqlen_q, problem.heads, problem.head_dim_v});
     Tensor lse = torch::stable::new_empty(
         q, {problem.batch, problem.heads, problem.max_seqlen_q}, ScalarType::Float);
     buffers.q = q.const_data_ptr();
@@ -256,18 +377,29 @@ void cache_append(Tensor k_cache,
                   const Tensor& v,
                   const Tensor& cache_seqlens,
                   const OptionalTensor& cache_batch_idx,
-                  const OptionalTensor& block_table) {
+                  const OptionalTensor& block_table,
+                  const OptionalTensor& k_descale,
+                  const OptionalTensor& v_descale,
+                  const OptionalTensor& k_scale_blocks,
+                  const OptionalTensor& v_scale_blocks) {
     if (k.dim() != 4) {
         fail("k: expected [batch, rows, heads, head_dim]");
     }
-    check_like(v, "v", k, "k");
-    if (sizes_of(v) != sizes_of(k)) {
-        fail("v: must have the shape of k");
+    require_device(v, "v", k);
+    if (v.scalar_type() != k.scalar_type()) {
+        fail("v: must have the dtype of k");
+    }
+    if (v.dim() != 4 || v.size(0) != k.size(0) || v.size(1) != k.size(1) ||
+        v.size(2) != k.size(2)) {
+        fail("v: must have the shape of k, but for the last dimension");
     }
     const OptionalTensor seqlens = cache_seqlens;
     const OptionalTensor none;
     const Place place{k_cache, v_cache, seqlens, cache_batch_idx, none, block_table};
     check_place(place, k, "k");
+    if (v.size(3) != channels_of(v_cache)) {
+        fail("v: must have the head dimension of v_cache");
+    }
     if (k.size(2) != k_cache.size(2)) {
         fail("k: must have the heads of k_cache");
     }
@@ -276,12 +408,15 @@ void cache_append(Tensor k_cache,
     problem.batch = k.size(0);
     problem.heads_kv = k.size(2);
     problem.head_dim = k.size(3);
+    problem.head_dim_v = v.size(3);
     problem.max_seqlen_k = capacity_of(place);
     attention::AppendBuffers buffers{};
     buffers.cache = layout_of(place, k.size(1));
 #if !defined(CUDA_KERNEL)
     check_values(place, buffers.cache, problem.batch);
 #endif
+    buffers.quantization =
+        quantization_of({k_descale, v_descale, k_scale_blocks, v_scale_blocks}, place, k);
     buffers.rows = k.size(1);
     buffers.k_new = k.const_data_ptr();
     buffers.v_new = v.const_data_ptr();

@@ -65,12 +65,9 @@ void check_key_or_value(const Tensor& tensor, const char* name, const Tensor& q,
     if (dims == 4 && tensor.size(0) != q.size(0)) {
         fail(name, ": must have the batch size of q");
     }
-    if (tensor.size(dims - 1) != q.size(dims - 1)) {
-        fail(name, ": must have the head dimension of q");
-    }
-    for (std::int64_t d = 0; d < dims; ++d) {
+    for (std::int64_t d = 0; d < dims - 1; ++d) {
         if (tensor.size(d) != k.size(d)) {
-            fail(name, ": must have the shape of k");
+            fail(name, ": must have the shape of k, but for the head dimension");
         }
     }
     const std::int64_t heads_kv = tensor.size(dims - 2);
@@ -79,7 +76,8 @@ void check_key_or_value(const Tensor& tensor, const char* name, const Tensor& q,
     }
 }
 
-// What both operators take: the arguments of attention_forward, in its order.
+// What both operators take: the arguments of attention_forward, in its order. The backward needs
+// no sinks: the log-sum-exp holds them.
 struct Arguments {
     const Tensor& q;
     const Tensor& k;
@@ -93,6 +91,10 @@ struct Arguments {
     std::int64_t window_left;
     std::int64_t window_right;
     double softcap;
+    const OptionalTensor& alibi_slopes;
+    const OptionalTensor& sinks;
+    double dropout_p;
+    const OptionalTensor& rng_state;
 };
 
 attention::Problem problem_of(const Arguments& a) {
@@ -115,7 +117,14 @@ attention::Problem problem_of(const Arguments& a) {
         fail("softcap: must not be negative");
     }
     check_key_or_value(a.k, "k", a.q, a.k);
+    if (a.k.size(dims - 1) != problem.head_dim) {
+        fail("k: must have the head dimension of q");
+    }
     check_key_or_value(a.v, "v", a.q, a.k);
+    problem.head_dim_v = a.v.size(dims - 1);
+    if (problem.head_dim_v < 1 || problem.head_dim_v > attention::kMaxHeadDim) {
+        fail("v: the head dimension must be 1 ... ", attention::kMaxHeadDim);
+    }
     problem.heads = a.q.size(dims - 2);
     problem.heads_kv = a.k.size(dims - 2);
     if (packed) {
@@ -146,10 +155,21 @@ attention::Problem problem_of(const Arguments& a) {
 }
 
 attention::Offsets offsets_of(const Arguments& a) {
-    const auto data = [](const OptionalTensor& offsets) {
-        return offsets ? static_cast<const std::int32_t*>(offsets->const_data_ptr()) : nullptr;
-    };
-    return {data(a.cu_seqlens_q), data(a.cu_seqlens_k)};
+    return {data_of<std::int32_t>(a.cu_seqlens_q), data_of<std::int32_t>(a.cu_seqlens_k)};
+}
+
+attention::Extras extras_of(const Arguments& a, const attention::Problem& problem) {
+    attention::Extras extras =
+        attention_binding::extras_of(a.q, a.alibi_slopes, a.sinks, problem.batch, problem.heads);
+    add_dropout(extras, a.q, a.dropout_p, a.rng_state);
+    return extras;
+}
+
+// The shape of the result: that of q, with the head dimension of v.
+std::vector<std::int64_t> out_sizes(const Arguments& a) {
+    std::vector<std::int64_t> sizes = sizes_of(a.q);
+    sizes.back() = a.v.size(a.v.dim() - 1);
+    return sizes;
 }
 
 // The shape of the log-sum-exp.
@@ -213,7 +233,7 @@ void backward(const attention::Problem& problem,
 
 std::tuple<Tensor, Tensor> run_forward(const Arguments& a) {
     const attention::Problem problem = problem_of(a);
-    Tensor out = torch::stable::new_empty(a.q, sizes_of(a.q));
+    Tensor out = torch::stable::new_empty(a.q, out_sizes(a));
     Tensor lse = torch::stable::new_empty(
         a.q, statistic_sizes(problem, a.cu_seqlens_q.has_value()), ScalarType::Float);
     attention::Buffers buffers{};
@@ -227,16 +247,17 @@ std::tuple<Tensor, Tensor> run_forward(const Arguments& a) {
     buffers.k_strides = strides_of(a.k, "k");
     buffers.v_strides = strides_of(a.v, "v");
     buffers.out_strides = strides_of(out, "out");
+    buffers.extras = extras_of(a, problem);
     if (problem.batch != 0 && problem.heads != 0 && problem.max_seqlen_q != 0) {
         forward(problem, buffers, a.q);
     }
     return {out, lse};
 }
 
-void require_like_q(const Tensor& tensor, const char* name, const Tensor& q) {
-    require_device(tensor, name, q);
-    if (tensor.scalar_type() != q.scalar_type() || sizes_of(tensor) != sizes_of(q)) {
-        fail(name, ": must have the dtype and the shape of q");
+void require_like_out(const Tensor& tensor, const char* name, const Arguments& a) {
+    require_device(tensor, name, a.q);
+    if (tensor.scalar_type() != a.q.scalar_type() || sizes_of(tensor) != out_sizes(a)) {
+        fail(name, ": must have the dtype and the shape of the result");
     }
 }
 
@@ -245,8 +266,8 @@ run_backward(const Tensor& grad_out, const Arguments& a, const Tensor& out, cons
     const attention::Problem problem = problem_of(a);
     const std::vector<std::int64_t> lse_sizes =
         statistic_sizes(problem, a.cu_seqlens_q.has_value());
-    require_like_q(grad_out, "grad_out", a.q);
-    require_like_q(out, "out", a.q);
+    require_like_out(grad_out, "grad_out", a);
+    require_like_out(out, "out", a);
     require_device(lse, "lse", a.q);
     if (lse.scalar_type() != ScalarType::Float || sizes_of(lse) != lse_sizes ||
         !lse.is_contiguous()) {
@@ -284,6 +305,7 @@ run_backward(const Tensor& grad_out, const Arguments& a, const Tensor& out, cons
     buffers.grad_q_strides = strides_of(grad_q, "grad_q");
     buffers.grad_k_strides = strides_of(grad_k, "grad_k");
     buffers.grad_v_strides = strides_of(grad_v, "grad_v");
+    buffers.extras = extras_of(a, problem);
     if (problem.batch != 0 && problem.heads != 0) {
         backward(problem, buffers, a.q);
     }
@@ -303,7 +325,11 @@ std::tuple<Tensor, Tensor> attention_forward(const Tensor& q,
                                              bool causal,
                                              int64_t window_left,
                                              int64_t window_right,
-                                             double softcap) {
+                                             double softcap,
+                                             const OptionalTensor& alibi_slopes,
+                                             const OptionalTensor& sinks,
+                                             double dropout_p,
+                                             const OptionalTensor& rng_state) {
     return run_forward({q,
                         k,
                         v,
@@ -315,7 +341,11 @@ std::tuple<Tensor, Tensor> attention_forward(const Tensor& q,
                         causal,
                         window_left,
                         window_right,
-                        softcap});
+                        softcap,
+                        alibi_slopes,
+                        sinks,
+                        dropout_p,
+                        rng_state});
 }
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out,
@@ -332,7 +362,11 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out,
                                                       bool causal,
                                                       int64_t window_left,
                                                       int64_t window_right,
-                                                      double softcap) {
+                                                      double softcap,
+                                                      const OptionalTensor& alibi_slopes,
+                                                      double dropout_p,
+                                                      const OptionalTensor& rng_state) {
+    const OptionalTensor no_sinks;
     const Arguments arguments{q,
                               k,
                               v,
@@ -344,7 +378,11 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out,
                               causal,
                               window_left,
                               window_right,
-                              softcap};
+                              softcap,
+                              alibi_slopes,
+                              no_sinks,
+                              dropout_p,
+                              rng_state};
     return run_backward(grad_out, arguments, out, lse);
 }
 
@@ -352,17 +390,22 @@ STABLE_TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
     ops.def("attention_forward(Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens_q,"
             " Tensor? cu_seqlens_k, SymInt max_seqlen_q, SymInt max_seqlen_k,"
             " float softmax_scale, bool causal, int window_left, int window_right,"
-            " float softcap) -> (Tensor, Tensor)");
+            " float softcap, Tensor? alibi_slopes, Tensor? sinks, float dropout_p,"
+            " Tensor? rng_state) -> (Tensor, Tensor)");
     ops.def("attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out,"
             " Tensor lse, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q,"
             " SymInt max_seqlen_k, float softmax_scale, bool causal, int window_left,"
-            " int window_right, float softcap) -> (Tensor, Tensor, Tensor)");
+            " int window_right, float softcap, Tensor? alibi_slopes, float dropout_p,"
+            " Tensor? rng_state) -> (Tensor, Tensor, Tensor)");
     ops.def("cache_forward(Tensor q, Tensor k_cache, Tensor v_cache, Tensor? cache_seqlens,"
             " Tensor? cache_batch_idx, Tensor? cache_leftpad, Tensor? block_table, SymInt appended,"
             " float softmax_scale, bool causal, int window_left, int window_right, float softcap,"
-            " int num_splits) -> (Tensor, Tensor)");
+            " int num_splits, Tensor? k_descale, Tensor? v_descale, Tensor? k_scale_blocks,"
+            " Tensor? v_scale_blocks, Tensor? alibi_slopes, Tensor? sinks) -> (Tensor, Tensor)");
     ops.def("cache_append(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v,"
-            " Tensor cache_seqlens, Tensor? cache_batch_idx, Tensor? block_table) -> ()");
+            " Tensor cache_seqlens, Tensor? cache_batch_idx, Tensor? block_table,"
+            " Tensor? k_descale, Tensor? v_descale, Tensor(c!)? k_scale_blocks,"
+            " Tensor(d!)? v_scale_blocks) -> ()");
 }
 
 #if defined(CUDA_KERNEL)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of flash-attn 2. What is not supported is refused by name, never ignored."""
+"""The functions of flash-attn 2, with the keywords of flash-attn 3 behind them. What is not
+supported is refused by name, never ignored."""
 
 from typing import Optional, Tuple, Union
 
 import torch
 
 from ._ops import ops
+from .options import as_float32, one_of, refuse
 
 Result = Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor, None]]
 
@@ -25,14 +27,18 @@ def _attention(
     softcap,
     alibi_slopes,
     return_attn_probs,
-    block_table=None,
+    sinks=None,
+    s_aux=None,
+    num_splits=1,
+    pack_gqa=None,
+    sm_margin=0,
+    **unsupported,
 ) -> Result:
-    if dropout_p != 0.0:
-        raise NotImplementedError("dropout_p: dropout is not supported")
-    if alibi_slopes is not None:
-        raise NotImplementedError("alibi_slopes: ALiBi is not supported")
-    if block_table is not None:
-        raise NotImplementedError("block_table: a paged cache is not supported")
+    """num_splits, pack_gqa and sm_margin change no result here, and nothing else."""
+    refuse(**unsupported)
+    rng_state = None
+    if dropout_p > 0:
+        rng_state = torch.randint(1 << 62, (2,), dtype=torch.int64, device=q.device)
     if softmax_scale is None:
         softmax_scale = q.shape[-1] ** -0.5
     left, right = window_size
@@ -49,6 +55,10 @@ def _attention(
         left,
         right,
         softcap,
+        as_float32(alibi_slopes),
+        as_float32(one_of(sinks=sinks, s_aux=s_aux)),
+        dropout_p,
+        rng_state,
     )
     return (out, lse, None) if return_attn_probs else out
 
@@ -65,11 +75,25 @@ def flash_attn_func(
     alibi_slopes: Optional[torch.Tensor] = None,
     deterministic: bool = False,
     return_attn_probs: bool = False,
+    *,
+    sinks: Optional[torch.Tensor] = None,
+    s_aux: Optional[torch.Tensor] = None,
+    num_splits: int = 1,
+    pack_gqa: Optional[bool] = None,
+    sm_margin: int = 0,
+    qv: Optional[torch.Tensor] = None,
+    q_descale: Optional[torch.Tensor] = None,
+    k_descale: Optional[torch.Tensor] = None,
+    v_descale: Optional[torch.Tensor] = None,
+    attention_chunk: int = 0,
 ) -> Result:
-    """q [batch, seqlen_q, heads, d], k and v [batch, seqlen_k, heads_kv, d] -> like q.
+    """q [batch, seqlen_q, heads, d], k [batch, seqlen_k, heads_kv, d], v [batch, seqlen_k, heads_kv,
+    d_v] -> [batch, seqlen_q, heads, d_v].
 
-    With return_attn_probs also the log-sum-exp [batch, heads, seqlen_q] and None: the
-    probabilities themselves are never formed."""
+    dropout_p of the probabilities become 0, the others grow by 1 / (1 - dropout_p); which ones is
+    drawn from PyTorch's generator. alibi_slopes [heads] or [batch, heads]; sinks (s_aux) [heads]: a score without a value that takes
+    part in the softmax. With return_attn_probs also the log-sum-exp [batch, heads, seqlen_q] and
+    None: the probabilities themselves are never formed."""
     del deterministic  # it always is
     return _attention(
         q,
@@ -86,6 +110,13 @@ def flash_attn_func(
         softcap,
         alibi_slopes,
         return_attn_probs,
+        sinks=sinks,
+        s_aux=s_aux,
+        qv=qv,
+        q_descale=q_descale,
+        k_descale=k_descale,
+        v_descale=v_descale,
+        attention_chunk=attention_chunk,
     )
 
 
@@ -106,10 +137,24 @@ def flash_attn_varlen_func(
     deterministic: bool = False,
     return_attn_probs: bool = False,
     block_table: Optional[torch.Tensor] = None,
+    *,
+    sinks: Optional[torch.Tensor] = None,
+    s_aux: Optional[torch.Tensor] = None,
+    num_splits: int = 1,
+    pack_gqa: Optional[bool] = None,
+    sm_margin: int = 0,
+    qv: Optional[torch.Tensor] = None,
+    q_descale: Optional[torch.Tensor] = None,
+    k_descale: Optional[torch.Tensor] = None,
+    v_descale: Optional[torch.Tensor] = None,
+    attention_chunk: int = 0,
+    seqused_q: Optional[torch.Tensor] = None,
+    seqused_k: Optional[torch.Tensor] = None,
+    page_table: Optional[torch.Tensor] = None,
 ) -> Result:
     """The sequences lie one after the other: q [total_q, heads, d], k and v [total_k, heads_kv,
     d]; sequence i is rows cu_seqlens[i] ... cu_seqlens[i + 1] - 1. The log-sum-exp is
-    [heads, total_q]."""
+    [heads, total_q]. The rest as flash_attn_func."""
     del deterministic  # it always is
     return _attention(
         q,
@@ -126,7 +171,17 @@ def flash_attn_varlen_func(
         softcap,
         alibi_slopes,
         return_attn_probs,
-        block_table,
+        sinks=sinks,
+        s_aux=s_aux,
+        block_table=block_table,
+        page_table=page_table,
+        seqused_q=seqused_q,
+        seqused_k=seqused_k,
+        qv=qv,
+        q_descale=q_descale,
+        k_descale=k_descale,
+        v_descale=v_descale,
+        attention_chunk=attention_chunk,
     )
 
 
@@ -179,91 +234,3 @@ def flash_attn_varlen_qkvpacked_func(
         *args,
         **kwargs,
     )
-
-
-def _rotated(x, cos, sin, positions, interleaved):
-    """Rotates the first 2 r columns of x [batch, rows, heads, d] by the angles of `positions`
-    [batch, rows]; cos and sin are [positions, r]."""
-    cos, sin = (table[positions.long()][:, :, None].float() for table in (cos, sin))
-    width = 2 * cos.shape[-1]
-    head = x[..., :width].float()
-    if interleaved:
-        a, b = head[..., 0::2], head[..., 1::2]
-        head = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
-    else:
-        a, b = head.chunk(2, dim=-1)
-        head = torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
-    return torch.cat([head.to(x.dtype), x[..., width:]], dim=-1)
-
-
-def flash_attn_with_kvcache(
-    q: torch.Tensor,
-    k_cache: torch.Tensor,
-    v_cache: torch.Tensor,
-    k: Optional[torch.Tensor] = None,
-    v: Optional[torch.Tensor] = None,
-    rotary_cos: Optional[torch.Tensor] = None,
-    rotary_sin: Optional[torch.Tensor] = None,
-    cache_seqlens: Optional[Union[int, torch.Tensor]] = None,
-    cache_batch_idx: Optional[torch.Tensor] = None,
-    cache_leftpad: Optional[torch.Tensor] = None,
-    block_table: Optional[torch.Tensor] = None,
-    softmax_scale: Optional[float] = None,
-    causal: bool = False,
-    window_size: Tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
-    rotary_interleaved: bool = True,
-    alibi_slopes: Optional[torch.Tensor] = None,
-    num_splits: int = 0,
-    return_softmax_lse: bool = False,
-) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
-    """q [batch, seqlen_q, heads, d] over a cache [batch of the cache, rows, heads_kv, d], or with
-    block_table [pages, page size, heads_kv, d]. With k and v these are first written to the cache,
-    in place, behind the cache_seqlens rows in use. No gradients.
-
-    With return_softmax_lse also the log-sum-exp [batch, heads, seqlen_q]."""
-    if alibi_slopes is not None:
-        raise NotImplementedError("alibi_slopes: ALiBi is not supported")
-    if (k is None) != (v is None):
-        raise ValueError("v: must be given together with k")
-    if (rotary_cos is None) != (rotary_sin is None):
-        raise ValueError("rotary_sin: must be given together with rotary_cos")
-    if softmax_scale is None:
-        softmax_scale = q.shape[-1] ** -0.5
-    if isinstance(cache_seqlens, int):
-        cache_seqlens = torch.full((q.shape[0],), cache_seqlens, dtype=torch.int32, device=q.device)
-    left, right = window_size
-    appended = 0
-    if k is not None:
-        if cache_seqlens is None:
-            raise ValueError("cache_seqlens: needed to know where k and v are to be written")
-        appended = k.shape[1]
-    if rotary_cos is not None:
-        if k is None:
-            raise ValueError("rotary_cos: needs k and v, which are rotated with q")
-        start = cache_seqlens[:, None]
-        rows = torch.arange(appended, device=q.device, dtype=torch.int32)
-        k = _rotated(k, rotary_cos, rotary_sin, start + rows, rotary_interleaved)
-        # Without a mask every query is at the position of the first new key, as in flash-attn.
-        moves = causal or left >= 0 or right >= 0
-        steps = torch.arange(q.shape[1], device=q.device, dtype=torch.int32) * int(moves)
-        q = _rotated(q, rotary_cos, rotary_sin, start + steps, rotary_interleaved)
-    if k is not None:
-        ops.cache_append(k_cache, v_cache, k, v, cache_seqlens, cache_batch_idx, block_table)
-    out, lse = ops.cache_forward(
-        q,
-        k_cache,
-        v_cache,
-        cache_seqlens,
-        cache_batch_idx,
-        cache_leftpad,
-        block_table,
-        appended,
-        softmax_scale,
-        causal,
-        left,
-        right,
-        softcap,
-        num_splits,
-    )
-    return (out, lse) if return_softmax_lse else out
