@@ -7,7 +7,7 @@ build_packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
   libcli11-dev libtomlplusplus-dev libfmt-dev libcurl4-openssl-dev nlohmann-json3-dev libssl-dev libarchive-dev
   libsqlite3-dev libboost-dev)
 run_packages=(bubblewrap ninja-build ccache python3 python3-pip python3-venv xz-utils)
-test_packages=(catch2 lld python3-dev binutils git-lfs curl jq clang-tidy clang-format debootstrap)
+test_packages=(catch2 lld mold python3-dev binutils git-lfs curl jq clang-tidy clang-format debootstrap)
 
 say() { printf '%s\n' "$*" >&2; }
 
