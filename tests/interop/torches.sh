@@ -10,11 +10,14 @@ venv=$(realpath "$2"); shift 2; cd "$scratch" || exit 1
 torches=("$@"); [ $# -gt 0 ] || torches=(2.11.0 2.15.0)
 wheels=(); [ -z "${KB_TEST_WHEELS:-}" ] || wheels=(--find-links "$KB_TEST_WHEELS")
 for torch in "${torches[@]}"; do
-  "$venv/bin/python" -m pip install -q --no-deps ${wheels[@]+"${wheels[@]}"} --target "$scratch/torch-$torch" "torch==$torch"
+  "$venv/bin/python" -m venv --without-pip "$scratch/$torch"
+  site=$(echo "$scratch/$torch"/lib/python3*/site-packages)
+  # That torch, and everything else from VENV.
+  "$venv/bin/python" -m pip install -q --no-deps ${wheels[@]+"${wheels[@]}"} --target "$site" "torch==$torch"
+  "$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/others.pth"
 done
 # under TORCH PROJECT [OPTION...] -- COMMAND...: the project's kernel and that torch, which says that it has no CUDA.
-under() { local torch=$1 project=$2; shift 2; (cd "$project" && PYTHONPATH=$scratch/torch-$torch PATH="$venv/bin:$PATH" "$kb" testshell --as cpu --torch "$scratch/torch-$torch/torch" "$@"); }
-report() { (cd "$1" && "$venv/bin/python" -c 'import torch; print(torch.__version__)'); }
+under() { local torch=$1 project=$2; shift 2; (cd "$project" && PATH="$scratch/$torch/bin:$PATH" "$kb" testshell --python python --as cpu "$@"); }
 for k in activation norm attention; do
   cp -r "$repo/example-kernels/$k" "$k"; rm -rf "$k/build" "$k/.kernel-builder"
   check "$k: the CPU variant builds" build "$k" --backend cpu
