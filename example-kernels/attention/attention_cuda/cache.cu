@@ -27,9 +27,11 @@ std::int64_t cache_splits_cuda(const Problem& problem, CacheFormat format, std::
         return wanted < kMostSplits ? wanted : kMostSplits;
     }
     const std::int64_t group = problem.heads_kv == 0 ? 1 : problem.heads / problem.heads_kv;
+    const std::int64_t rows = cache_block_rows(problem);
     const std::int64_t blocks =
-        problem.batch * problem.heads_kv * ((problem.max_seqlen_q * group + 15) / 16);
-    const std::int64_t slots = std::int64_t{shape.blocks} * multiprocessors();
+        problem.batch * problem.heads_kv * ((problem.max_seqlen_q * group + rows - 1) / rows);
+    const std::int64_t slots =
+        std::int64_t{rows == 8 ? shape.blocks : shape.wide_blocks} * multiprocessors();
     // A split has two steps at least: both are in flight at once.
     const std::int64_t most = (steps + 1) / 2 < kMostSplits ? (steps + 1) / 2 : kMostSplits;
     // In steps of one block: the longest of all, and a fixed part for the start of each wave.

@@ -3,11 +3,11 @@
 // Attention over a cache for 16-bit queries: a few queries, many keys, so the time is that of
 // reading the keys and values once.
 //
-// A block: one head of keys, a range of its keys (a split), 16 rows. A row is a query of one of the
-// heads that share the keys, so that these are read once for all of them. Steps of Tile::keys keys
-// travel through a ring in shared memory, keys and values in turns; of a step each warp has its
-// own fourth, with a softmax of its own, and the four are merged at the end. If there is more than
-// one split, a second kernel merges these.
+// A block: one head of keys, a range of its keys (a split), 8 or 16 rows. A row is a query of one
+// of the heads that share the keys, so that these are read once for all of them. Steps of
+// Tile::keys keys travel through a ring in shared memory, keys and values in turns; of a step each
+// warp has its own fourth, with a softmax of its own, and the four are merged at the end. If there
+// is more than one split, a second kernel merges these.
 #pragma once
 
 #include "../attention_common/cache.h"
@@ -29,74 +29,131 @@ load_element(DType dtype, const void* data, std::int64_t at) {
                : Number::narrow(__bfloat162float(static_cast<const __nv_bfloat16*>(data)[at]));
 }
 
-// What one row of queries does with its scores before the softmax.
-struct RowScores {
+// What one query does with its scores before the softmax.
+struct QueryScores {
     int begin; // of the keys that it sees
     int end;
-    int level;   // of the key that the query is level with
+    int level;   // the key that the query is level with
     float slope; // in units of log2
+};
 
-    // Row h of a thread: its scores are s[.][2 h] and s[.][2 h + 1], of the keys first_key,
-    // first_key
-    // + 1, + 8, + 9 ...; they become multiples of log2.
-    template <int kTiles>
-    __device__ __forceinline__ void adjust(float (&s)[kTiles][4],
-                                           int h,
-                                           int first_key,
-                                           bool capped,
-                                           float to_tanh,
-                                           float to_log2) const {
+// The scores and weights of a warp's keys in one step, for the queries of a thread: column e of
+// tile n. A thread has keys g and g + 8 of each tile of rows (mma.cuh).
+template <int kKeyTiles, int kQueryTiles>
+struct OnlineSoftmax {
+    float highest[kQueryTiles][2];
+    float total[kQueryTiles][2]; // of this thread's keys
+
+    // The highest may fall behind the truth by this, in units of log2: the weights stay small
+    // enough for 16 bits, and the sums need not be scaled in most steps.
+    static constexpr float kSlack = 8.0F;
+
+    __device__ __forceinline__ OnlineSoftmax() {
 #pragma unroll
-        for (int n = 0; n < kTiles; ++n) {
+        for (int i = 0; i < 2 * kQueryTiles; ++i) {
+            highest[i / 2][i % 2] = -INFINITY;
+            total[i / 2][i % 2] = 0.0F;
+        }
+    }
+
+    // The scores become multiples of log2; key: of the thread's first score.
+    static __device__ __forceinline__ void adjust(float (&s)[kKeyTiles][kQueryTiles][4],
+                                                  const QueryScores (&queries)[kQueryTiles][2],
+                                                  int key,
+                                                  bool capped,
+                                                  float to_tanh,
+                                                  float to_log2) {
 #pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                float& value = s[n][2 * h + c];
-                const int key = first_key + n * 8 + c;
+        for (int m = 0; m < kKeyTiles; ++m) {
+#pragma unroll
+            for (int i = 0; i < 4 * kQueryTiles; ++i) {
+                float& value = s[m][i / 4][i % 4];
+                const QueryScores& query = queries[i / 4][i % 2];
+                const int at = key + m * 16 + i % 4 / 2 * 8;
                 value = (capped ? tanhf(value * to_tanh) : value) * to_log2;
-                value -= slope * static_cast<float>(abs(level - key));
-                value = key >= begin && key < end ? value : -INFINITY;
+                value -= query.slope * static_cast<float>(abs(query.level - at));
+                value = at >= query.begin && at < query.end ? value : -INFINITY;
+            }
+        }
+    }
+
+    // The weights, as the right operand of the product with the values. `o` is scaled if need be.
+    template <typename Number, int kTiles>
+    __device__ __forceinline__ void weigh(float (&s)[kKeyTiles][kQueryTiles][4],
+                                          float to_log2,
+                                          float (&o)[kTiles][kQueryTiles][4],
+                                          std::uint32_t (&p)[kKeyTiles][kQueryTiles][2]) {
+        float step_highest[kQueryTiles][2];
+        bool behind = false;
+#pragma unroll
+        for (int i = 0; i < 2 * kQueryTiles; ++i) {
+            float value = -INFINITY;
+#pragma unroll
+            for (int m = 0; m < kKeyTiles; ++m) {
+                value = fmaxf(value, fmaxf(s[m][i / 2][i % 2], s[m][i / 2][2 + i % 2]));
+            }
+            step_highest[i / 2][i % 2] = value * to_log2;
+            behind = behind || value * to_log2 > highest[i / 2][i % 2] + kSlack;
+        }
+        if (__any_sync(0xffffffffU, behind)) {
+            raise(step_highest, o);
+        }
+#pragma unroll
+        for (int n = 0; n < kQueryTiles; ++n) {
+            float base[2];
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                base[e] = highest[n][e] == -INFINITY ? 0.0F : highest[n][e];
+            }
+#pragma unroll
+            for (int m = 0; m < kKeyTiles; ++m) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    float& value = s[m][n][c];
+                    value = fast_exp2(fmaf(value, to_log2, -base[c % 2]));
+                    total[n][c % 2] += value;
+                }
+                p[m][n][0] = transposed(Number::pack(s[m][n][0], s[m][n][1]));
+                p[m][n][1] = transposed(Number::pack(s[m][n][2], s[m][n][3]));
+            }
+        }
+    }
+
+private:
+    template <int kTiles>
+    __device__ __forceinline__ void raise(const float (&step_highest)[kQueryTiles][2],
+                                          float (&o)[kTiles][kQueryTiles][4]) {
+#pragma unroll
+        for (int i = 0; i < 2 * kQueryTiles; ++i) {
+            float& mine = highest[i / 2][i % 2];
+            float value = fmaxf(mine, step_highest[i / 2][i % 2]);
+#pragma unroll
+            for (int step = 4; step < 32; step *= 2) {
+                value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
+            }
+            const float shrink = value == -INFINITY ? 1.0F : fast_exp2(mine - value);
+            mine = value;
+            total[i / 2][i % 2] *= shrink;
+#pragma unroll
+            for (int m = 0; m < kTiles; ++m) {
+                o[m][i / 2][i % 2] *= shrink;
+                o[m][i / 2][2 + i % 2] *= shrink;
             }
         }
     }
 };
 
-// One step of the online softmax for row h of a thread: s becomes the weights. Returns what the
-// sums so far shrink by.
-template <int kTiles>
-__device__ __forceinline__ float
-soften(float (&s)[kTiles][4], int h, float to_log2, float& highest, float& total) {
-    float step_highest = -INFINITY;
-#pragma unroll
-    for (int n = 0; n < kTiles; ++n) {
-        step_highest = fmaxf(step_highest, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-    }
-    step_highest = fmaxf(step_highest, __shfl_xor_sync(0xffffffffU, step_highest, 1));
-    step_highest = fmaxf(step_highest, __shfl_xor_sync(0xffffffffU, step_highest, 2));
-    const float before = highest;
-    highest = fmaxf(before, step_highest * to_log2);
-    const float base = highest == -INFINITY ? 0.0F : highest;
-    const float shrink = exp2f(before - base);
-    total *= shrink;
-#pragma unroll
-    for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-            float& value = s[n][2 * h + c];
-            value = exp2f(fmaf(value, to_log2, -base));
-            total += value;
-        }
-    }
-    return shrink;
-}
-
-template <typename Format>
-__global__ void __launch_bounds__(kThreads, Format::Tile::blocks)
+template <typename Format, int kQueryTiles>
+__global__ void __launch_bounds__(kThreads,
+                                  kQueryTiles == 1 ? Format::Tile::shape.blocks
+                                                   : Format::Tile::shape.wide_blocks)
     cache_mma(const Problem problem, const CacheBuffers buffers, const CachePlan plan) {
     using Tile = typename Format::Tile;
     using Number = typename Format::Number;
     constexpr int kHeadDim = Tile::head_dim;
     constexpr int kSlot = Tile::keys * Tile::row_stride;
-    constexpr int kTiles = Tile::warp_keys / 8; // C tiles of a warp's scores
+    constexpr int kRows = 8 * kQueryTiles;
+    constexpr int kKeyTiles = Tile::warp_keys / 16;
     extern __shared__ __align__(16) unsigned char shared[];
     auto* q_tile = reinterpret_cast<typename Number::Storage*>(shared + Tile::ring_bytes);
     auto* statistics = reinterpret_cast<float*>(q_tile + 16 * (kHeadDim + kPadding));
@@ -104,7 +161,7 @@ __global__ void __launch_bounds__(kThreads, Format::Tile::blocks)
     const int split = static_cast<int>(blockIdx.x) % plan.splits;
     const int place = static_cast<int>(blockIdx.x) / plan.splits;
     const int heads_kv = static_cast<int>(problem.heads_kv);
-    const int first_row = place % plan.row_blocks * 16;
+    const int first_row = place % plan.row_blocks * kRows;
     const std::int64_t head_kv = place / plan.row_blocks % heads_kv;
     const std::int64_t batch = place / plan.row_blocks / heads_kv;
     allow_next_kernel();
@@ -130,15 +187,13 @@ __global__ void __launch_bounds__(kThreads, Format::Tile::blocks)
                                                  head_kv,
                                                  static_cast<int>(problem.head_dim_v),
                                                  static_cast<int>(quantization.group));
-    const Groups key_groups{static_cast<int>(quantization.group), keys.groups};
-    const Groups value_groups{static_cast<int>(quantization.group), values.groups};
+    const ScalePlaces places =
+        Format::scale_places(static_cast<int>(quantization.group), keys.groups, values.groups);
     const int length = static_cast<int>(sequence.k_length);
 
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int g = lane / 4;
-    const int t = lane % 4;
-    const int last_row = (first_row + 16 < rows ? first_row + 16 : rows) - 1;
+    const int last_row = (first_row + kRows < rows ? first_row + kRows : rows) - 1;
     // The steps of this split.
     const auto begin_of = [&](int row) {
         return static_cast<int>(visible_keys(problem, sequence, row / group).begin);
@@ -151,19 +206,20 @@ __global__ void __launch_bounds__(kThreads, Format::Tile::blocks)
     const int share = (max(all_end - all_begin, 0) + plan.splits - 1) / plan.splits;
     const int begin = all_begin + split * share;
     const int steps = max(min(begin + share, all_end) - begin, 0);
-    // The keys that all rows see, and what each of this thread's two rows sees.
+    // The keys that all rows see, and what each of this thread's queries sees.
     const int common_begin = begin_of(last_row);
     const int common_end = end_of(first_row);
-    RowScores scores[2];
+    QueryScores queries[kQueryTiles][2];
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const int row = first_row + g + 8 * h;
-        scores[h].begin = begin_of(row);
-        scores[h].end = end_of(row);
-        scores[h].level = row / group + length - static_cast<int>(sequence.q_length);
-        scores[h].slope =
-            row < rows ? slope_of(buffers.extras, batch, head_kv * group + row % group) * kLog2E
-                       : 0.0F;
+    for (int i = 0; i < 2 * kQueryTiles; ++i) {
+        const int row = first_row + i / 2 * 8 + lane % 4 * 2 + i % 2;
+        QueryScores& query = queries[i / 2][i % 2];
+        query.begin = begin_of(row);
+        query.end = end_of(row);
+        query.level = row / group + length - static_cast<int>(sequence.q_length);
+        query.slope = row < rows
+                          ? slope_of(buffers.extras, batch, head_kv * group + row % group) * kLog2E
+                          : 0.0F;
     }
     const bool capped = problem.softcap > 0.0F;
     const float scale = problem.scale * descale_of(quantization.k_descale, batch, head_kv);
@@ -177,7 +233,7 @@ __global__ void __launch_bounds__(kThreads, Format::Tile::blocks)
                (head_kv * group + row % group) * buffers.q_strides.head;
     };
 #pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < 16 * kHeadDim; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * kHeadDim; i += kThreads) {
         const int row = first_row + i / kHeadDim;
         const int channel = i % kHeadDim;
         q_tile[i / kHeadDim * (kHeadDim + kPadding) + Format::query_column(channel)] =
@@ -204,61 +260,51 @@ __global__ void __launch_bounds__(kThreads, Format::Tile::blocks)
     const auto load_values = [&](int step) {
         load(values, step, 2 * (step % kAhead) + 1);
     };
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < kAhead; ++i) {
         load_keys(i);
         if (i + 1 < kAhead) {
             load_values(i);
         }
     }
-    float o[kHeadDim / 8][4] = {};
-    float highest[2] = {-INFINITY, -INFINITY};
-    float total[2] = {0.0F, 0.0F};
+    float o[kHeadDim / 16][kQueryTiles][4] = {};
+    OnlineSoftmax<kKeyTiles, kQueryTiles> softmax;
     __syncthreads(); // the queries are here
     for (int step = 0; step < steps; ++step) {
         wait_copies<Tile::depth - 2>();
         __syncwarp(); // the keys are here; the warp is done with the values before them
         load_values(step + kAhead - 1);
         const unsigned char* slot = ring + 2 * (step % kAhead) * kSlot;
-        float s[kTiles][4] = {};
-        Format::multiply_keys(s, q_tile, slot, key_groups);
+        float s[kKeyTiles][kQueryTiles][4] = {};
+        Format::multiply_keys(s, q_tile, slot, places);
         const int key = (begin + step) * Tile::keys + warp * Tile::warp_keys;
         const bool adjusted =
             always_adjusted || key < common_begin || key + Tile::warp_keys > common_end;
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            if (adjusted) {
-                scores[h].adjust(s, h, key + 2 * t, capped, to_tanh, to_log2);
-            }
-            const float shrink = soften(s, h, adjusted ? 1.0F : to_log2, highest[h], total[h]);
-            if (__any_sync(0xffffffffU, shrink != 1.0F)) {
-#pragma unroll
-                for (int n = 0; n < kHeadDim / 8; ++n) {
-                    o[n][2 * h] *= shrink;
-                    o[n][2 * h + 1] *= shrink;
-                }
-            }
+        if (adjusted) {
+            softmax.adjust(s, queries, key + lane / 4, capped, to_tanh, to_log2);
         }
+        std::uint32_t p[kKeyTiles][kQueryTiles][2];
+        softmax.template weigh<Number>(s, adjusted ? 1.0F : to_log2, o, p);
         wait_copies<Tile::depth - 2>();
         __syncwarp(); // the values are here; the warp is done with the keys
         load_keys(step + kAhead);
-        Format::multiply_values(o, s, slot + kSlot, value_groups);
+        Format::multiply_values(o, p, slot + kSlot, places);
     }
     wait_copies<0>();
     __syncthreads();
-    merge_warps<Format>(o,
-                        highest,
-                        total,
-                        reinterpret_cast<float*>(shared),
-                        statistics,
-                        problem,
-                        buffers,
-                        plan,
-                        sequence,
-                        head_kv,
-                        descale_of(quantization.v_descale, batch, head_kv),
-                        first_row,
-                        split);
+    merge_warps<Format, kQueryTiles>(o,
+                                     softmax.highest,
+                                     softmax.total,
+                                     reinterpret_cast<float*>(shared),
+                                     statistics,
+                                     problem,
+                                     buffers,
+                                     plan,
+                                     sequence,
+                                     head_kv,
+                                     descale_of(quantization.v_descale, batch, head_kv),
+                                     first_row,
+                                     split);
 }
 
 // Launches a kernel that begins with wait_for_last_kernel().
@@ -284,28 +330,35 @@ cudaError_t launch_after(void (*kernel)(Parameters...),
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-// Whether every row can be read by 16-byte vectors.
+// Whether every row can be read by 16-byte vectors, with strides of 32 bits.
 inline bool cache_vectors_fit(const Problem& problem, const CacheBuffers& buffers) {
-    const CacheFormat format = buffers.quantization.format;
-    const auto fits = [&](const void* data, const Strides& strides, std::int64_t head_dim) {
-        const int element = format == CacheFormat::plain ? 2 : 1;
-        const std::int64_t width = format == CacheFormat::int4 ? head_dim / 2 : head_dim * element;
+    const Quantization& quantization = buffers.quantization;
+    const auto fits = [&](const Strides& strides, std::int64_t element) {
+        constexpr std::int64_t kMost = 0x7fffffff;
+        return strides.batch * element <= kMost && strides.row * element <= kMost &&
+               strides.batch >= 0 && strides.row >= 0;
+    };
+    const auto aligned = [&](const void* data, const Strides& strides, std::int64_t head_dim) {
+        const int element = quantization.format == CacheFormat::plain ? 2 : 1;
+        const std::int64_t width =
+            quantization.format == CacheFormat::int4 ? head_dim / 2 : head_dim * element;
         return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && width % 16 == 0 &&
                strides.batch * element % 16 == 0 && strides.row * element % 16 == 0 &&
-               strides.head * element % 16 == 0;
+               strides.head * element % 16 == 0 && fits(strides, element);
     };
-    return fits(buffers.k, buffers.k_strides, problem.head_dim) &&
-           fits(buffers.v, buffers.v_strides, problem.head_dim_v);
+    return aligned(buffers.k, buffers.k_strides, problem.head_dim) &&
+           aligned(buffers.v, buffers.v_strides, problem.head_dim_v) &&
+           fits(quantization.k_scale_strides, 2) && fits(quantization.v_scale_strides, 2);
 }
 
-template <typename Format>
+template <typename Format, int kQueryTiles>
 cudaError_t
 launch_cache(const Problem& problem, const CacheBuffers& buffers, int splits, cudaStream_t stream) {
     using Tile = typename Format::Tile;
     CachePlan plan{};
     plan.splits = splits;
     const std::int64_t rows = problem.max_seqlen_q * (problem.heads / problem.heads_kv);
-    const std::int64_t row_blocks = (rows + 15) / 16;
+    const std::int64_t row_blocks = (rows + 8 * kQueryTiles - 1) / (8 * kQueryTiles);
     plan.row_blocks = static_cast<int>(row_blocks);
     plan.vectors = cache_vectors_fit(problem, buffers);
     const std::int64_t blocks = problem.batch * problem.heads_kv * row_blocks * splits;
@@ -314,7 +367,7 @@ launch_cache(const Problem& problem, const CacheBuffers& buffers, int splits, cu
         problem.max_seqlen_k > 0x7fffffff - 2 * Tile::keys) {
         return cudaErrorInvalidConfiguration;
     }
-    const auto kernel = cache_mma<Format>;
+    const auto kernel = cache_mma<Format, kQueryTiles>;
     if (const cudaError_t error = allow_shared(kernel, Tile::shared_bytes); error != cudaSuccess) {
         return error;
     }
@@ -332,21 +385,33 @@ launch_cache(const Problem& problem, const CacheBuffers& buffers, int splits, cu
                         splits);
 }
 
+// By the number of queries that share a head of keys.
+template <typename Format>
+cudaError_t launch_cache_rows(const Problem& problem,
+                              const CacheBuffers& buffers,
+                              int splits,
+                              cudaStream_t stream) {
+    return cache_block_rows(problem) == 8
+               ? launch_cache<Format, 1>(problem, buffers, splits, stream)
+               : launch_cache<Format, 2>(problem, buffers, splits, stream);
+}
+
 // By the format, and the dtype of a plain one.
 template <int kDim>
-cudaError_t launch_cache_of(const Problem& problem,
-                            const CacheBuffers& buffers,
-                            int splits,
-                            cudaStream_t stream) {
+cudaError_t launch_cache_format(const Problem& problem,
+                                const CacheBuffers& buffers,
+                                int splits,
+                                cudaStream_t stream) {
     switch (buffers.quantization.format) {
     case CacheFormat::fp8:
-        return launch_cache<Fp8Format<kDim>>(problem, buffers, splits, stream);
+        return launch_cache_rows<Fp8Format<kDim>>(problem, buffers, splits, stream);
     case CacheFormat::int4:
-        return launch_cache<Int4Format<kDim>>(problem, buffers, splits, stream);
+        return launch_cache_rows<Int4Format<kDim>>(problem, buffers, splits, stream);
     default:
         return problem.dtype == DType::f16
-                   ? launch_cache<PlainFormat<Float16, kDim>>(problem, buffers, splits, stream)
-                   : launch_cache<PlainFormat<BFloat16, kDim>>(problem, buffers, splits, stream);
+                   ? launch_cache_rows<PlainFormat<Float16, kDim>>(problem, buffers, splits, stream)
+                   : launch_cache_rows<PlainFormat<BFloat16, kDim>>(
+                         problem, buffers, splits, stream);
     }
 }
 

@@ -40,7 +40,7 @@ struct Codes8 {
     }
 
     static __device__ __forceinline__ void
-    from_row(std::uint32_t (&pairs)[2], std::uint32_t word, const Scale&) {
+    from_row(std::uint32_t* pairs, std::uint32_t word, const Scale&) {
         pairs[0] = widen(word & 0xffffU);
         pairs[1] = widen(word >> 16);
     }
@@ -78,17 +78,26 @@ struct Codes4 {
                 __hsub2(__float2half2_rn(-64.0F), zero)};
     }
 
+    // word & mask | bits, in one instruction.
+    static __device__ __forceinline__ __half2 set_below(std::uint32_t word,
+                                                        std::uint32_t mask,
+                                                        std::uint32_t bits) {
+        std::uint32_t result;
+        asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
+        return pair_of(result);
+    }
+
     // Codes 0 and 1 of each half of the word.
     static __device__ __forceinline__ void
     widen(std::uint32_t& even, std::uint32_t& odd, std::uint32_t word, const Scale& s) {
-        const __half2 low = pair_of((word & 0x000f000fU) | 0x64006400U);
-        const __half2 high = pair_of((word & 0x00f000f0U) | 0x54005400U);
+        const __half2 low = set_below(word, 0x000f000fU, 0x64006400U);
+        const __half2 high = set_below(word, 0x00f000f0U, 0x54005400U);
         even = bits_of(__hmul2(__hadd2(low, s.from_1024), s.scale));
         odd = bits_of(__hmul2(__hadd2(high, s.from_64), s.scale));
     }
 
     static __device__ __forceinline__ void
-    from_row(std::uint32_t (&pairs)[4], std::uint32_t word, const Scale& s) {
+    from_row(std::uint32_t* pairs, std::uint32_t word, const Scale& s) {
         widen(pairs[0], pairs[1], word, s);
         widen(pairs[2], pairs[3], word >> 8, s);
     }

@@ -6,7 +6,7 @@ namespace attention {
 
 cudaError_t
 cache_d128(const Problem& problem, const CacheBuffers& buffers, int splits, cudaStream_t stream) {
-    return launch_cache_of<128>(problem, buffers, splits, stream);
+    return launch_cache_format<128>(problem, buffers, splits, stream);
 }
 
 } // namespace attention

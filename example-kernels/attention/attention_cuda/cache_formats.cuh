@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The products of a warp's queries with its keys, and of the weights with its values, for each
-// format of a cache. `rows` are the warp's rows of a step in shared memory.
+// The two products of a warp's keys and values with its queries and weights, for each format of a
+// cache: keys, and channels of the values, are the rows of the results, queries the columns. A
+// group of 8 queries is a tile of columns; a group of 16 keys of a step, or of 16 channels, one of
+// rows. `rows` are the warp's rows of a step in shared memory.
 //
-// query_column and value_column: where a format keeps channel c of the queries, and which channel
-// of the result column c of tile n is. The channels of a product may be in any order, if it is the
+// query_column and value_channel: where a format keeps channel c of the queries, and which channel
+// row r of tile m of the result is. The channels of a product may be in any order, if it is the
 // same on both sides.
 #pragma once
 
@@ -16,11 +18,30 @@
 
 namespace attention {
 
-// How many channels of a row share a scale, and how many scales a row has.
-struct Groups {
-    int size;
-    int count;
+// Where a lane's scales are, in bytes from the begin of a row; the channels of a lane of keys may
+// have two.
+struct ScalePlaces {
+    int key[2];
+    int value;
 };
+
+// The queries of one step of 16 channels, as the right operand: tile n of 8 queries is b[n]. Two
+// steps at once by one instruction.
+template <int kQueryTiles, int kDim, typename Storage>
+__device__ __forceinline__ void
+load_queries(std::uint32_t (&b)[2][kQueryTiles][2], const Storage* q_tile, int step) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n) {
+        std::uint32_t r[4];
+        load_matrices(r,
+                      q_tile + (n * 8 + lane % 8) * (kDim + kPadding) + step * 16 + lane / 8 * 8);
+        b[0][n][0] = r[0];
+        b[0][n][1] = r[1];
+        b[1][n][0] = r[2];
+        b[1][n][1] = r[3];
+    }
+}
 
 // Elements of the queries' own dtype.
 template <typename Element, int kDim>
@@ -31,24 +52,61 @@ struct PlainFormat {
 
     static __device__ __forceinline__ int query_column(int channel) { return channel; }
 
-    static __device__ __forceinline__ int value_column(int tile, int column) {
-        return tile * 8 + column;
+    static __device__ __forceinline__ int value_channel(int tile, int row) {
+        return tile * 16 + row;
     }
 
-    template <int kTiles>
-    static __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
+    static __device__ __forceinline__ ScalePlaces scale_places(int, int, int) { return {}; }
+
+    // s[m][n] += keys of tile m times queries of tile n.
+    template <int kKeyTiles, int kQueryTiles>
+    static __device__ __forceinline__ void multiply_keys(float (&s)[kKeyTiles][kQueryTiles][4],
                                                          const Storage* q_tile,
                                                          const unsigned char* rows,
-                                                         const Groups& /*groups*/) {
-        multiply_rows<Number, kDim>(s, q_tile, reinterpret_cast<const Storage*>(rows), 0);
+                                                         const ScalePlaces& /*places*/) {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const unsigned char* row = rows + lane % 16 * Tile::row_stride + lane / 16 * 16;
+#pragma unroll
+        for (int d = 0; d < kDim / 16; d += 2) {
+            std::uint32_t b[2][kQueryTiles][2];
+            load_queries<kQueryTiles, kDim>(b, q_tile, d);
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+#pragma unroll
+                for (int m = 0; m < kKeyTiles; ++m) {
+                    std::uint32_t a[4];
+                    load_matrices(a, row + m * 16 * Tile::row_stride + (d + half) * 32);
+#pragma unroll
+                    for (int n = 0; n < kQueryTiles; ++n) {
+                        Number::multiply_add(s[m][n], a, b[half][n][0], b[half][n][1]);
+                    }
+                }
+            }
+        }
     }
 
-    template <int kTiles>
-    static __device__ __forceinline__ void multiply_values(float (&o)[kDim / 8][4],
-                                                           const float (&p)[kTiles][4],
-                                                           const unsigned char* rows,
-                                                           const Groups& /*groups*/) {
-        multiply_weights<Number, kDim>(o, p, reinterpret_cast<const Storage*>(rows));
+    // o[m][n] += channels of tile m of the values times weights of tile n, over a step's keys.
+    template <int kKeyTiles, int kQueryTiles>
+    static __device__ __forceinline__ void
+    multiply_values(float (&o)[kDim / 16][kQueryTiles][4],
+                    const std::uint32_t (&p)[kKeyTiles][kQueryTiles][2],
+                    const unsigned char* rows,
+                    const ScalePlaces& /*places*/) {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const unsigned char* row =
+            rows + (lane / 16 * 8 + lane % 8) * Tile::row_stride + lane / 8 % 2 * 16;
+#pragma unroll
+        for (int step = 0; step < kKeyTiles; ++step) {
+#pragma unroll
+            for (int m = 0; m < kDim / 16; ++m) {
+                std::uint32_t a[4];
+                load_matrices_transposed(a, row + step * 16 * Tile::row_stride + m * 32);
+#pragma unroll
+                for (int n = 0; n < kQueryTiles; ++n) {
+                    Number::multiply_add(o[m][n], a, p[step][n][0], p[step][n][1]);
+                }
+            }
+        }
     }
 };
 
@@ -65,7 +123,7 @@ struct QuantizedFormat {
     static constexpr int kValueChannels = kDim / 8;
     static constexpr int kValueWords = kValueChannels / Codes::per_word;
     static constexpr int kPairs = Codes::per_word / 2; // of a word of keys
-    static constexpr int kSteps = kPairs / 2;          // products for a word of keys
+    static constexpr int kSteps = kPairs / 2;          // of 16 channels, for a word of keys
     // Scales for the channels of a lane.
     static constexpr int kKeyScales =
         Codes::groups_at_once != 0 && kKeyChannels > Codes::groups_at_once
@@ -83,8 +141,8 @@ struct QuantizedFormat {
         return pair / 2 * 16 + pair % 2 * 8 + 2 * lane + half;
     }
 
-    static __device__ __forceinline__ int value_column(int tile, int column) {
-        return column * kValueChannels + tile;
+    static __device__ __forceinline__ int value_channel(int tile, int row) {
+        return row % 8 * kValueChannels + 2 * tile + row / 8;
     }
 
     template <int kWords>
@@ -101,90 +159,118 @@ struct QuantizedFormat {
         }
     }
 
-    // The pair (scale, zero) of a row for `channel`.
-    static __device__ __forceinline__ std::uint32_t
-    scale_bits(const unsigned char* row, int channel, const Groups& groups) {
+    // `group` channels share a scale; rows of keys and of values have so many scales.
+    static __device__ __forceinline__ ScalePlaces scale_places(int group,
+                                                               int key_groups,
+                                                               int value_groups) {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        ScalePlaces places{};
+        if constexpr (kFormat == CacheFormat::int4) {
+            const auto place = [&](int channel, int groups) {
+                return Tile::row_bytes + 4 * min(channel / group, groups - 1);
+            };
+            for (int i = 0; i < kKeyScales; ++i) {
+                places.key[i] = place(lane % 4 * kKeyChannels + i * 32, key_groups);
+            }
+            places.value = place(lane / 4 * kValueChannels, value_groups);
+        }
+        return places;
+    }
+
+    // The pair (scale, zero) at a place of a row.
+    static __device__ __forceinline__ std::uint32_t scale_bits(const unsigned char* row,
+                                                               int place) {
         if constexpr (kFormat != CacheFormat::int4) {
             return 0;
         }
-        return reinterpret_cast<const std::uint32_t*>(
-            row + Tile::row_bytes)[min(channel / groups.size, groups.count - 1)];
+        return *reinterpret_cast<const std::uint32_t*>(row + place);
     }
 
-    template <int kTiles>
-    static __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
+    template <int kKeyTiles, int kQueryTiles>
+    static __device__ __forceinline__ void multiply_keys(float (&s)[kKeyTiles][kQueryTiles][4],
                                                          const Storage* q_tile,
                                                          const unsigned char* rows,
-                                                         const Groups& groups) {
+                                                         const ScalePlaces& places) {
         const int lane = static_cast<int>(threadIdx.x) % 32;
-        const int t = lane % 4;
-        const Storage* q_row = q_tile + lane % 16 * (kDim + kPadding) + lane / 16 * 8;
-        const unsigned char* row = rows + lane / 4 * Tile::row_stride;
-        std::uint32_t words[kTiles][kKeyWords];
-        Scale scale[kTiles][kKeyScales];
+        // Half h of tile m: key 8 h + g.
+        std::uint32_t words[kKeyTiles][2][kKeyWords];
+        Scale scale[kKeyTiles][2][kKeyScales];
 #pragma unroll
-        for (int n = 0; n < kTiles; ++n) {
-            load_words(words[n], row + t * (kKeyWords * 4));
+        for (int i = 0; i < 2 * kKeyTiles; ++i) {
+            const unsigned char* row = rows + (i * 8 + lane / 4) * Tile::row_stride;
+            load_words(words[i / 2][i % 2], row + lane % 4 * (kKeyWords * 4));
 #pragma unroll
-            for (int i = 0; i < kKeyScales; ++i) {
-                const std::uint32_t bits = scale_bits(row, t * kKeyChannels + i * 32, groups);
-                scale[n][i] = Codes::scale_of(bits, bits);
+            for (int group = 0; group < kKeyScales; ++group) {
+                const std::uint32_t bits = scale_bits(row, places.key[group]);
+                scale[i / 2][i % 2][group] = Codes::scale_of(bits, bits);
             }
-            row += 8 * Tile::row_stride;
         }
+        constexpr int kWordsAtOnce = 2 / kSteps;
 #pragma unroll
-        for (int word = 0; word < kKeyWords; ++word) {
-            std::uint32_t a[kSteps][4];
+        for (int word = 0; word < kKeyWords; word += kWordsAtOnce) {
+            std::uint32_t b[2][kQueryTiles][2];
+            load_queries<kQueryTiles, kDim>(b, q_tile, word * kSteps);
 #pragma unroll
-            for (int step = 0; step < kSteps; ++step) {
-                load_matrices(a[step], q_row + (word * kSteps + step) * 16);
-            }
+            for (int m = 0; m < kKeyTiles; ++m) {
+                std::uint32_t pairs[2][4]; // of two steps, for each half
 #pragma unroll
-            for (int n = 0; n < kTiles; ++n) {
-                std::uint32_t pairs[kPairs];
-                Codes::from_row(pairs, words[n][word], scale[n][word * kKeyScales / kKeyWords]);
+                for (int half = 0; half < 2; ++half) {
 #pragma unroll
-                for (int step = 0; step < kSteps; ++step) {
-                    Number::multiply_add(s[n], a[step], pairs[2 * step], pairs[2 * step + 1]);
+                    for (int w = 0; w < kWordsAtOnce; ++w) {
+                        Codes::from_row(&pairs[half][w * kPairs],
+                                        words[m][half][word + w],
+                                        scale[m][half][word * kKeyScales / kKeyWords]);
+                    }
+                }
+#pragma unroll
+                for (int step = 0; step < 2; ++step) {
+                    const std::uint32_t a[4] = {pairs[0][2 * step],
+                                                pairs[1][2 * step],
+                                                pairs[0][2 * step + 1],
+                                                pairs[1][2 * step + 1]};
+#pragma unroll
+                    for (int n = 0; n < kQueryTiles; ++n) {
+                        Number::multiply_add(s[m][n], a, b[step][n][0], b[step][n][1]);
+                    }
                 }
             }
         }
     }
 
-    template <int kTiles>
-    static __device__ __forceinline__ void multiply_values(float (&o)[kDim / 8][4],
-                                                           const float (&p)[kTiles][4],
-                                                           const unsigned char* rows,
-                                                           const Groups& groups) {
+    template <int kKeyTiles, int kQueryTiles>
+    static __device__ __forceinline__ void
+    multiply_values(float (&o)[kDim / 16][kQueryTiles][4],
+                    const std::uint32_t (&p)[kKeyTiles][kQueryTiles][2],
+                    const unsigned char* rows,
+                    const ScalePlaces& places) {
         const int lane = static_cast<int>(threadIdx.x) % 32;
-        const int g = lane / 4;
-        const int t = lane % 4;
 #pragma unroll
-        for (int step = 0; step < kTiles; step += 2) {
-            const std::uint32_t weights[4] = {Number::pack(p[step][0], p[step][1]),
-                                              Number::pack(p[step][2], p[step][3]),
-                                              Number::pack(p[step + 1][0], p[step + 1][1]),
-                                              Number::pack(p[step + 1][2], p[step + 1][3])};
-            std::uint32_t words[4][kValueWords];
+        for (int step = 0; step < kKeyTiles; ++step) {
+            std::uint32_t words[4][kValueWords]; // of keys 2t, 2t+1, 2t+8, 2t+9
             std::uint32_t bits[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const int key = step * 8 + 2 * t + i % 2 + i / 2 * 8;
+                const int key = step * 16 + lane % 4 * 2 + i % 2 + i / 2 * 8;
                 const unsigned char* row = rows + key * Tile::row_stride;
-                load_words(words[i], row + g * (kValueWords * 4));
-                bits[i] = scale_bits(row, g * kValueChannels, groups);
+                load_words(words[i], row + lane / 4 * (kValueWords * 4));
+                bits[i] = scale_bits(row, places.value);
             }
             const Scale low = Codes::scale_of(bits[0], bits[1]);
             const Scale high = Codes::scale_of(bits[2], bits[3]);
 #pragma unroll
             for (int word = 0; word < kValueWords; ++word) {
-                std::uint32_t b0[Codes::per_word];
-                std::uint32_t b1[Codes::per_word];
-                Codes::from_rows(b0, words[0][word], words[1][word], low);
-                Codes::from_rows(b1, words[2][word], words[3][word], high);
+                std::uint32_t first[Codes::per_word];
+                std::uint32_t second[Codes::per_word];
+                Codes::from_rows(first, words[0][word], words[1][word], low);
+                Codes::from_rows(second, words[2][word], words[3][word], high);
 #pragma unroll
-                for (int i = 0; i < Codes::per_word; ++i) {
-                    Number::multiply_add(o[word * Codes::per_word + i], weights, b0[i], b1[i]);
+                for (int i = 0; i < Codes::per_word; i += 2) {
+                    const std::uint32_t a[4] = {first[i], first[i + 1], second[i], second[i + 1]};
+                    const int m = (word * Codes::per_word + i) / 2;
+#pragma unroll
+                    for (int n = 0; n < kQueryTiles; ++n) {
+                        Number::multiply_add(o[m][n], a, p[step][n][0], p[step][n][1]);
+                    }
                 }
             }
         }

@@ -40,11 +40,13 @@ store_element(DType dtype, void* out, std::int64_t at, float value) {
     }
 }
 
-// Merges the warps' sums over their keys, divides, and writes the block's rows.
-template <typename Format>
-__device__ __forceinline__ void merge_warps(float (&o)[Format::Tile::head_dim / 8][4],
-                                            const float (&highest)[2],
-                                            const float (&total)[2],
+// Merges the warps' sums over their keys, divides, and writes the block's rows. `o` has channels as
+// rows and queries as columns (cache_formats.cuh); a thread has its queries' highest score, and its
+// own share of their totals.
+template <typename Format, int kQueryTiles>
+__device__ __forceinline__ void merge_warps(float (&o)[Format::Tile::head_dim / 16][kQueryTiles][4],
+                                            const float (&highest)[kQueryTiles][2],
+                                            const float (&total)[kQueryTiles][2],
                                             float* sums,       // [warps, 16, head_dim + 8]
                                             float* statistics, // [2, warps, 16]
                                             const Problem& problem,
@@ -57,40 +59,44 @@ __device__ __forceinline__ void merge_warps(float (&o)[Format::Tile::head_dim / 
                                             int split) {
     constexpr int kHeadDim = Format::Tile::head_dim;
     constexpr int kStride = kHeadDim + 8;
+    constexpr int kRows = 8 * kQueryTiles;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int g = lane / 4;
-    const int t = lane % 4;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        float all = total[h];
-        all += __shfl_xor_sync(0xffffffffU, all, 1);
-        all += __shfl_xor_sync(0xffffffffU, all, 2);
-        if (t == 0) {
-            statistics[warp * 16 + g + 8 * h] = highest[h];
-            statistics[(kWarps + warp) * 16 + g + 8 * h] = all;
+    for (int i = 0; i < 2 * kQueryTiles; ++i) {
+        const int query = i / 2 * 8 + lane % 4 * 2 + i % 2;
+        float all = total[i / 2][i % 2];
+#pragma unroll
+        for (int step = 4; step < 32; step *= 2) {
+            all += __shfl_xor_sync(0xffffffffU, all, step);
+        }
+        if (g == 0) {
+            statistics[warp * 16 + query] = highest[i / 2][i % 2];
+            statistics[(kWarps + warp) * 16 + query] = all;
         }
     }
     __syncthreads(); // also: everybody is done with the ring, which `sums` overlays
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    for (int i = 0; i < 2 * kQueryTiles; ++i) {
+        const int query = i / 2 * 8 + lane % 4 * 2 + i % 2;
         float most = -INFINITY;
         for (int w = 0; w < kWarps; ++w) {
-            most = fmaxf(most, statistics[w * 16 + g + 8 * h]);
+            most = fmaxf(most, statistics[w * 16 + query]);
         }
-        const float factor = most == -INFINITY ? 0.0F : exp2f(highest[h] - most);
+        const float factor = most == -INFINITY ? 0.0F : exp2f(highest[i / 2][i % 2] - most);
+        float* row = sums + (warp * 16 + query) * kStride;
 #pragma unroll
-        for (int n = 0; n < kHeadDim / 8; ++n) {
-            float* row = sums + (warp * 16 + g + 8 * h) * kStride;
-            row[Format::value_column(n, 2 * t)] = o[n][2 * h] * factor;
-            row[Format::value_column(n, 2 * t + 1)] = o[n][2 * h + 1] * factor;
+        for (int m = 0; m < kHeadDim / 16; ++m) {
+            row[Format::value_channel(m, g)] = o[m][i / 2][i % 2] * factor;
+            row[Format::value_channel(m, g + 8)] = o[m][i / 2][2 + i % 2] * factor;
         }
     }
     __syncthreads();
     const int group = static_cast<int>(problem.heads / problem.heads_kv);
     const int rows = static_cast<int>(problem.max_seqlen_q) * group;
     const std::int64_t all_rows = problem.batch * problem.heads * problem.max_seqlen_q;
-    for (int row = warp; row < 16 && first_row + row < rows; row += kWarps) {
+    for (int row = warp; row < kRows && first_row + row < rows; row += kWarps) {
         float most = -INFINITY;
         float all = 0.0F;
         for (int w = 0; w < kWarps; ++w) {

@@ -14,6 +14,8 @@ struct CacheRows {
     const unsigned char* base; // of the head; without pages, of the sequence's first key
     std::int64_t row_stride;
     std::int64_t page_stride;
+    std::uint32_t row_bytes; // the strides again, if they fit (CachePlan::vectors)
+    std::uint32_t page_bytes;
 };
 
 // One head's keys, or values, of one sequence; all counts fit in 31 bits.
@@ -60,7 +62,9 @@ __device__ __forceinline__ CacheRows cache_rows(const void* data,
     }
     return {static_cast<const unsigned char*>(data) + first * element_bytes,
             strides.row * element_bytes,
-            strides.batch * element_bytes};
+            strides.batch * element_bytes,
+            static_cast<std::uint32_t>(strides.row * element_bytes),
+            static_cast<std::uint32_t>(strides.batch * element_bytes)};
 }
 
 template <CacheFormat kFormat>
@@ -91,51 +95,85 @@ __device__ __forceinline__ CacheHead cache_head(const void* data,
 }
 
 // A warp fills its rows of a step, Tile::warp_keys of them, with keys first_key ..., with zeros
-// from `length` on. Without `vectors` the addresses are not multiples of 16 bytes.
+// from `length` on. One row at a time: the last steps, and what cannot be read by vectors.
 template <typename Tile>
-__device__ __forceinline__ void load_cache_rows(
-    unsigned char* rows, const CacheHead& head, int first_key, int length, bool vectors) {
-    constexpr int kStride = Tile::row_stride;
-    constexpr int kChunks = Tile::row_bytes / 16;
+__device__ __forceinline__ void
+load_cache_rows_singly(unsigned char* rows, const CacheHead& head, int first_key, int length) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    // The lane of chunk c also brings the scale of group c: a group has two chunks or more, or
-    // is the whole row.
-    const auto load_scale =
-        [&](unsigned char* row, const CacheHead::Place& place, bool valid, int chunk) {
-            if (Tile::format == CacheFormat::int4 && chunk < head.groups) {
-                copy_async_word(row + Tile::row_bytes + 4 * chunk,
-                                valid ? CacheHead::at(head.scales, place) + 4 * chunk
-                                      : head.scales.base,
-                                valid);
-            }
-        };
-    if (vectors) {
-        constexpr int kRowsAtOnce = 32 / kChunks;
-        const int chunk = lane % kChunks;
-        unsigned char* target = rows + lane / kChunks * kStride + chunk * 16;
-#pragma unroll 8
-        for (int i = 0; i < Tile::warp_keys / kRowsAtOnce; ++i) {
-            const int key = first_key + lane / kChunks + i * kRowsAtOnce;
-            const bool valid = key < length;
-            const bool copied = valid && chunk * 16 < head.width;
-            const CacheHead::Place place = valid ? head.place(key) : CacheHead::Place{};
-            copy_async_stream<Tile::row_bytes>(
-                target,
-                copied ? CacheHead::at(head.codes, place) + chunk * 16 : head.codes.base,
-                copied);
-            load_scale(target - chunk * 16, place, valid, chunk);
-            target += kRowsAtOnce * kStride;
-        }
-        return;
-    }
+#pragma unroll 1
     for (int row = 0; row < Tile::warp_keys; ++row) {
         const bool valid = first_key + row < length;
         const CacheHead::Place place = valid ? head.place(first_key + row) : CacheHead::Place{};
         const unsigned char* source = CacheHead::at(head.codes, place);
+        unsigned char* target = rows + row * Tile::row_stride;
+#pragma unroll 1
         for (int i = lane; i < Tile::row_bytes; i += 32) {
-            rows[row * kStride + i] = valid && i < head.width ? source[i] : 0;
+            target[i] = valid && i < head.width ? source[i] : 0;
         }
-        load_scale(rows + row * kStride, place, valid, lane);
+        if constexpr (Tile::format == CacheFormat::int4) {
+            copy_async_word(target + Tile::row_bytes + 4 * lane,
+                            valid ? CacheHead::at(head.scales, place) + 4 * lane : head.scales.base,
+                            valid,
+                            lane < head.groups);
+        }
+    }
+}
+
+// The same by vectors: 16 bytes a lane. kPaged: the pages have 2^n rows. kWhole: no row lies behind
+// `length`.
+template <typename Tile, bool kPaged, bool kWhole>
+__device__ __forceinline__ void
+load_cache_vectors(unsigned char* rows, const CacheHead& head, int first_key, int length) {
+    constexpr int kChunks = Tile::row_bytes / 16;
+    constexpr int kRowsAtOnce = 32 / kChunks;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int chunk = lane % kChunks;
+    const bool in_row = chunk * 16 < head.width;
+    unsigned char* target = rows + lane / kChunks * Tile::row_stride;
+    const unsigned char* codes = head.codes.base + (in_row ? chunk * 16 : 0);
+    const unsigned char* scales = head.scales.base + chunk * 4;
+#pragma unroll
+    for (int i = 0; i < Tile::warp_keys / kRowsAtOnce; ++i) {
+        const int key = first_key + lane / kChunks + i * kRowsAtOnce;
+        const bool valid = kWhole || key < length;
+        auto row = static_cast<unsigned>(kWhole || valid ? key : 0);
+        std::uint64_t code_at = 0;
+        std::uint64_t scale_at = 0;
+        if constexpr (kPaged) {
+            row += head.first;
+            const auto page = static_cast<unsigned>(valid ? head.page[row >> head.page_shift] : 0);
+            row &= head.page_size - 1;
+            code_at = std::uint64_t{page} * head.codes.page_bytes;
+            scale_at = std::uint64_t{page} * head.scales.page_bytes;
+        }
+        code_at += std::uint64_t{row} * head.codes.row_bytes;
+        copy_async_stream<Tile::row_bytes>(
+            target + chunk * 16, valid ? codes + code_at : codes, valid && in_row);
+        if constexpr (Tile::format == CacheFormat::int4) {
+            // The lane of chunk c also brings the scale of group c: a group has two chunks or
+            // more, or is the whole row.
+            scale_at += std::uint64_t{row} * head.scales.row_bytes;
+            copy_async_word(target + Tile::row_bytes + 4 * chunk,
+                            valid ? scales + scale_at : head.scales.base,
+                            valid,
+                            chunk < head.groups);
+        }
+        target += kRowsAtOnce * Tile::row_stride;
+    }
+}
+
+template <typename Tile>
+__device__ __forceinline__ void load_cache_rows(
+    unsigned char* rows, const CacheHead& head, int first_key, int length, bool vectors) {
+    const bool whole = first_key + Tile::warp_keys <= length;
+    if (!vectors || (head.page != nullptr && head.page_shift >= 32)) {
+        load_cache_rows_singly<Tile>(rows, head, first_key, length);
+    } else if (head.page != nullptr) {
+        whole ? load_cache_vectors<Tile, true, true>(rows, head, first_key, length)
+              : load_cache_vectors<Tile, true, false>(rows, head, first_key, length);
+    } else {
+        whole ? load_cache_vectors<Tile, false, true>(rows, head, first_key, length)
+              : load_cache_vectors<Tile, false, false>(rows, head, first_key, length);
     }
 }
 

@@ -9,9 +9,10 @@
 namespace attention {
 
 struct CacheShape {
-    int keys;   // of a step, a fourth for each warp
-    int depth;  // entries of the ring; an entry: a step's keys or values
-    int blocks; // that share a multiprocessor of sm_90
+    int keys;        // of a step, a fourth for each warp
+    int depth;       // entries of the ring; an entry: a step's keys or values
+    int blocks;      // that share a multiprocessor of sm_90
+    int wide_blocks; // the same for blocks of 16 rows
 };
 
 constexpr int cache_padded_dim(std::int64_t head_dim) {
@@ -20,24 +21,29 @@ constexpr int cache_padded_dim(std::int64_t head_dim) {
 
 constexpr CacheShape cache_shape(CacheFormat format, int padded_dim) {
     if (format == CacheFormat::plain) {
-        return padded_dim == 64    ? CacheShape{64, 6, 3}
-               : padded_dim == 128 ? CacheShape{64, 4, 3}
-                                   : CacheShape{64, 2, 2};
+        return padded_dim == 64    ? CacheShape{64, 6, 3, 3}
+               : padded_dim == 128 ? CacheShape{64, 4, 3, 3}
+                                   : CacheShape{64, 2, 2, 2};
     }
     if (format == CacheFormat::fp8) {
-        return padded_dim == 64    ? CacheShape{64, 6, 4}
-               : padded_dim == 128 ? CacheShape{64, 4, 4}
-                                   : CacheShape{64, 4, 2};
+        return padded_dim == 64    ? CacheShape{64, 6, 4, 3}
+               : padded_dim == 128 ? CacheShape{64, 4, 4, 3}
+                                   : CacheShape{64, 4, 2, 2};
     }
-    return padded_dim == 64    ? CacheShape{128, 4, 4}
-           : padded_dim == 128 ? CacheShape{128, 4, 4}
-                               : CacheShape{64, 8, 2};
+    return padded_dim == 64    ? CacheShape{128, 4, 4, 3}
+           : padded_dim == 128 ? CacheShape{64, 8, 3, 3}
+                               : CacheShape{64, 8, 2, 2};
 }
 
 constexpr int cache_row_bytes(CacheFormat format, int padded_dim) {
     return format == CacheFormat::plain ? padded_dim * 2
            : format == CacheFormat::fp8 ? padded_dim
                                         : padded_dim / 2;
+}
+
+// The rows (queries of heads that share their keys) of a block.
+constexpr std::int64_t cache_block_rows(const Problem& problem) {
+    return problem.max_seqlen_q * problem.heads <= 8 * problem.heads_kv ? 8 : 16;
 }
 
 template <CacheFormat kFormat, int kDim>
@@ -47,7 +53,6 @@ struct CacheTile {
     static constexpr CacheShape shape = cache_shape(format, head_dim);
     static constexpr int keys = shape.keys;
     static constexpr int depth = shape.depth;
-    static constexpr int blocks = shape.blocks;
     static constexpr int warp_keys = keys / kWarps;
     static constexpr int row_bytes = cache_row_bytes(format, head_dim);
     // Behind a row of int4: its scales, 4 bytes for 32 channels or more. Else nothing, against

@@ -78,6 +78,21 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], 
                  : "memory");
 }
 
+// The transposed of one 8x8 matrix of 2-byte elements, of which lane (g, t) has row g, columns 2t
+// 2t+1.
+__device__ __forceinline__ std::uint32_t transposed(std::uint32_t r) {
+    std::uint32_t result;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(r));
+    return result;
+}
+
+// 2^x; what is below 2^-126 is 0.
+__device__ __forceinline__ float fast_exp2(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+
 // 16 bytes from global to shared memory without a register; writes zeros if !valid.
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -107,11 +122,16 @@ __device__ __forceinline__ void copy_async_stream(void* shared, const void* glob
     }
 }
 
-// The same for 4 bytes.
-__device__ __forceinline__ void copy_async_word(void* shared, const void* global, bool valid) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+// The same for 4 bytes, by the lanes that are `active`.
+__device__ __forceinline__ void
+copy_async_word(void* shared, const void* global, bool valid, bool active) {
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0;"
+                 "@p cp.async.ca.shared.global [%0], [%1], 4, %2; }"
                  :
-                 : "r"(shared_address(shared)), "l"(global), "r"(valid ? 4 : 0)
+                 : "r"(shared_address(shared)),
+                   "l"(global),
+                   "r"(valid ? 4 : 0),
+                   "r"(static_cast<std::uint32_t>(active))
                  : "memory");
 }
 
