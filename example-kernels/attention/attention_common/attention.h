@@ -107,6 +107,7 @@ struct BackwardBuffers {
     Strides q_strides, k_strides, v_strides, out_strides, grad_out_strides;
     Strides grad_q_strides, grad_k_strides, grad_v_strides;
     Extras extras;
+    void* workspace = nullptr; // of backward_workspace_bytes; CUDA only
 };
 
 // One sequence of the batch: where it begins and how long it is.
@@ -220,5 +221,9 @@ void backward_keys_cpu(const Problem& problem,
 // text of the launch error.
 const char* forward_cuda(const Problem& problem, const Buffers& buffers, void* stream);
 const char* backward_cuda(const Problem& problem, const BackwardBuffers& buffers, void* stream);
+
+// What backward_cuda needs on the current device for these arguments, of which `delta` and
+// `workspace` are not looked at; 0: no workspace, but delta.
+std::int64_t backward_workspace_bytes(const Problem& problem, const BackwardBuffers& buffers);
 
 } // namespace attention

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "../attention_common/attention.h"
-#include "hopper.cuh"
+#include "hopper_tile.cuh"
 #include "tile.cuh"
 
 #include <cuda_runtime.h>
@@ -121,35 +121,7 @@ struct HopperShared {
     __device__ std::uint32_t tile(int slot) const { return barrier(16) + slot * 4; }
 };
 
-// The parity of the n-th use of a ring of two.
-__device__ __forceinline__ int ring_parity(int n) {
-    return n >> 1 & 1;
-}
-
-// Waits until the n-th use of a ring may begin: the use before the last is over.
-__device__ __forceinline__ void wait_free(std::uint32_t barrier, int n) {
-    if (n >= 2) {
-        barrier_wait(barrier, ring_parity(n) ^ 1);
-    }
-}
-
 // ------------------------------------------------------------------------- producer
-
-// Rows of one head as panels of 64 columns.
-template <int kRows, int kHeadDim>
-__device__ __forceinline__ void copy_rows(std::uint32_t shared,
-                                          const CUtensorMap& map,
-                                          std::uint32_t full,
-                                          int row,
-                                          int head,
-                                          int batch) {
-    barrier_expect(full, kRows * kHeadDim * 2);
-#pragma unroll
-    for (int panel = 0; panel < kHeadDim / kPanel; ++panel) {
-        copy_box(
-            shared + panel * kRows * kPanelRowBytes, map, full, panel * kPanel, row, head, batch);
-    }
-}
 
 // By one thread.
 template <typename Tiling>
@@ -218,51 +190,6 @@ __device__ __forceinline__ void produce(const HopperMaps& maps,
 
 // ------------------------------------------------------------------------- consumers
 
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-// S = Q K: this warpgroup's 64 queries with the keys of one stage.
-template <typename Number, typename Tiling>
-__device__ __forceinline__ void
-issue_scores(float (&s)[Tiling::keys / 2], std::uint32_t q, std::uint32_t k) {
-    pin(s);
-    product_begin();
-#pragma unroll
-    for (int d = 0; d < Tiling::head_dim / 16; ++d) {
-        const int panel = d * 16 / kPanel;
-        const int inside = d * 32 % kPanelRowBytes;
-        Product<Number, Tiling::keys>::shared_by_shared(
-            s,
-            operand(q + panel * Tiling::queries * kPanelRowBytes + inside, 16),
-            operand(k + panel * Tiling::keys * kPanelRowBytes + inside, 16),
-            d > 0);
-    }
-    product_commit();
-}
-
-// O += P V, or = if !add.
-template <typename Number, typename Tiling>
-__device__ __forceinline__ void issue_values(float (&o)[Tiling::head_dim / 2],
-                                             std::uint32_t (&p)[Tiling::keys / 4],
-                                             std::uint32_t v,
-                                             bool add) {
-    pin(o);
-    pin(p);
-    product_begin();
-#pragma unroll
-    for (int n = 0; n < Tiling::keys / 16; ++n) {
-        Product<Number, Tiling::head_dim>::registers_by_shared(
-            o,
-            p + 4 * n,
-            operand(v + n * 16 * kPanelRowBytes, Tiling::keys * kPanelRowBytes),
-            n > 0 || add);
-    }
-    product_commit();
-}
-
 // The two rows of a thread: row g and row g + 8 of its warp.
 struct HopperRows {
     float highest[2] = {-INFINITY, -INFINITY}; // base of the exponentials, in the units of S
@@ -270,25 +197,6 @@ struct HopperRows {
     int begin[2];                              // the visible keys
     int end[2];
 };
-
-template <int kScores>
-__device__ __forceinline__ void
-mask_scores(float (&s)[kScores], const HopperRows& rows, int first_key) {
-    const int first = first_key + static_cast<int>(threadIdx.x) % 4 * 2;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const int low = rows.begin[h] - first;
-        const int high = rows.end[h] - first;
-#pragma unroll
-        for (int j = 0; j < kScores / 4; ++j) {
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                float& value = s[4 * j + 2 * h + c];
-                value = 8 * j + c >= low && 8 * j + c < high ? value : -INFINITY;
-            }
-        }
-    }
-}
 
 // s = tanh(s * factor); exact enough for 16 bits, and cheap.
 template <int kScores>
@@ -358,43 +266,6 @@ __device__ __forceinline__ void round_weights(std::uint32_t (&p)[kScores / 2],
     }
 }
 
-// Values behind the end of a packed sequence are another's, perhaps not finite: 0 * inf would
-// spoil the sum. All consumers call this.
-template <typename Tiling>
-__device__ __forceinline__ void clear_values(std::uint32_t v, int first_row) {
-    constexpr int kPieces = kPanelRowBytes / 16;
-    const int pieces = (Tiling::keys - first_row) * kPieces;
-    for (int i = static_cast<int>(threadIdx.x); i < pieces * (Tiling::head_dim / kPanel);
-         i += Tiling::groups * 128) {
-        const int panel = i / pieces;
-        asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(
-                         v + (panel * Tiling::keys + first_row) * kPanelRowBytes +
-                         (i - panel * pieces) * 16),
-                     "r"(0)
-                     : "memory");
-    }
-    publish_shared();
-    group_wait(1, Tiling::groups * 128);
-}
-
-// Four lanes have four words each of four 16-byte pieces; lane t gets piece t.
-__device__ __forceinline__ uint4 gather_piece(std::uint32_t r0,
-                                              std::uint32_t r1,
-                                              std::uint32_t r2,
-                                              std::uint32_t r3) {
-    const bool odd = (threadIdx.x & 1) != 0;
-    const bool upper = (threadIdx.x & 2) != 0;
-    const std::uint32_t x = __shfl_xor_sync(0xffffffffU, odd ? r0 : r1, 1);
-    const std::uint32_t y = __shfl_xor_sync(0xffffffffU, odd ? r2 : r3, 1);
-    const std::uint32_t a0 = odd ? x : r0;
-    const std::uint32_t a1 = odd ? r1 : x;
-    const std::uint32_t b0 = odd ? y : r2;
-    const std::uint32_t b1 = odd ? r3 : y;
-    const std::uint32_t c0 = __shfl_xor_sync(0xffffffffU, upper ? a0 : b0, 2);
-    const std::uint32_t c1 = __shfl_xor_sync(0xffffffffU, upper ? a1 : b1, 2);
-    return upper ? make_uint4(c0, c1, b0, b1) : make_uint4(a0, a1, c0, c1);
-}
-
 // The result and the log-sum-exp of one tile.
 template <typename Number, typename Tiling>
 __device__ __forceinline__ void store_result(float (&o)[Tiling::head_dim / 2],
@@ -405,42 +276,32 @@ __device__ __forceinline__ void store_result(float (&o)[Tiling::head_dim / 2],
                                              const Buffers& buffers) {
     const int t = static_cast<int>(threadIdx.x) % 4;
     const bool packed = buffers.offsets.q != nullptr;
-    const int head_dim = static_cast<int>(problem.head_dim);
+    float inverse[2];
+    typename Number::Storage* out[2];
+    bool inside[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         float total = rows.total[h];
         total += __shfl_xor_sync(0xffffffffU, total, 1);
         total += __shfl_xor_sync(0xffffffffU, total, 2);
-        const float inverse = total == 0.0F ? 0.0F : 1.0F / total;
+        inverse[h] = total == 0.0F ? 0.0F : 1.0F / total;
         const int row = work.first_query + static_cast<int>(threadIdx.x) / 32 * 16 +
                         static_cast<int>(threadIdx.x) % 32 / 4 + 8 * h;
-        const bool inside = row < work.q_length;
-        if (t == 0 && inside) {
+        inside[h] = row < work.q_length;
+        if (t == 0 && inside[h]) {
             const std::int64_t at =
                 packed ? work.head * problem.total_q + work.q_first
                        : (std::int64_t{work.batch} * problem.heads + work.head) * work.q_length;
             buffers.lse[at + row] =
                 total == 0.0F ? -INFINITY : (rows.highest[h] * to_log2 + log2f(total)) * kLn2;
         }
-        auto* out = static_cast<typename Number::Storage*>(buffers.out) +
-                    (packed ? 0 : work.batch * buffers.out_strides.batch) +
-                    (std::int64_t{work.q_first} + row) * buffers.out_strides.row +
-                    work.head * buffers.out_strides.head;
-#pragma unroll
-        for (int j = 0; j < Tiling::head_dim / 8; j += 4) {
-            std::uint32_t words[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                words[i] = Number::pack(o[4 * (j + i) + 2 * h] * inverse,
-                                        o[4 * (j + i) + 2 * h + 1] * inverse);
-            }
-            const uint4 piece = gather_piece(words[0], words[1], words[2], words[3]);
-            const int column = (j + t) * 8;
-            if (inside && column < head_dim) {
-                *reinterpret_cast<uint4*>(out + column) = piece;
-            }
-        }
+        out[h] = static_cast<typename Number::Storage*>(buffers.out) +
+                 (packed ? 0 : work.batch * buffers.out_strides.batch) +
+                 (std::int64_t{work.q_first} + row) * buffers.out_strides.row +
+                 work.head * buffers.out_strides.head;
     }
+    store_rows<Number, Tiling::head_dim>(
+        o, inverse, out, inside, static_cast<int>(problem.head_dim));
 }
 
 // By the warpgroups of consumers; threadIdx.x counts them from 0.
@@ -450,6 +311,7 @@ __device__ __forceinline__ void consume(const Problem& problem,
                                         const HopperPlan& plan,
                                         const HopperShared<Tiling>& shared) {
     constexpr int kStep = Tiling::keys;
+    constexpr int kThreads = Tiling::groups * 128; // all consumers
     constexpr int kTurnThreads = 256;
     const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
     const bool leader = threadIdx.x % 32 == 0;
@@ -512,14 +374,14 @@ __device__ __forceinline__ void consume(const Problem& problem,
             rows.end[h] = end_of(at);
         }
         float s[kStep / 2];
-        std::uint32_t p[kStep / 4];
+        std::uint32_t p[1][kStep / 4];
         float shrink[2];
         const auto weigh = [&](int step) {
             if (capped) {
                 cap_scores(s, to_tanh);
             }
             if (step * kStep < whole_begin || (step + 1) * kStep > whole_end) {
-                mask_scores(s, rows, step * kStep);
+                mask_scores(s, rows.begin, rows.end, step * kStep);
             }
             return softmax_step(s, rows, to_log2, shrink);
         };
@@ -529,15 +391,19 @@ __device__ __forceinline__ void consume(const Problem& problem,
         const std::uint32_t q = shared.q(q_stage) + group * 64 * kPanelRowBytes;
         barrier_wait(shared.q_full(q_stage), tiles / Tiling::query_tiles & 1);
         barrier_wait(shared.k_full(uses & 1), ring_parity(uses));
-        issue_scores<Number, Tiling>(s, q, shared.k(uses & 1));
+        issue_rows_by_rows<Number, Tiling::queries, kStep, Tiling::head_dim>(
+            s, q, shared.k(uses & 1));
         product_wait<0>();
         pin(s);
         release(shared.k_empty(uses & 1));
         weigh(step);
-        round_weights<Number>(p, s);
+        round_weights<Number>(p[0], s);
         if (buffers.offsets.q != nullptr && (step + 1) * kStep > work.k_length) {
             barrier_wait(shared.v_full(uses & 1), ring_parity(uses));
-            clear_values<Tiling>(shared.v(uses & 1), work.k_length - step * kStep);
+            clear_rows<kStep, Tiling::head_dim, kThreads>(shared.v(uses & 1),
+                                                          work.k_length - step * kStep);
+            publish_shared();
+            group_wait(1, kThreads);
         }
         bool add = false;
         for (--step; step >= work.step_begin; --step) {
@@ -546,9 +412,11 @@ __device__ __forceinline__ void consume(const Problem& problem,
             if (Tiling::turns) {
                 group_wait(my_turn, kTurnThreads);
             }
-            issue_scores<Number, Tiling>(s, q, shared.k(next & 1));
+            issue_rows_by_rows<Number, Tiling::queries, kStep, Tiling::head_dim>(
+                s, q, shared.k(next & 1));
             barrier_wait(shared.v_full(uses & 1), ring_parity(uses));
-            issue_values<Number, Tiling>(o, p, shared.v(uses & 1), add);
+            issue_registers_by_tile<Number, kStep, Tiling::head_dim, 1>(
+                o, p, shared.v(uses & 1), add);
             if (Tiling::turns) {
                 group_arrive(next_turn, kTurnThreads);
             }
@@ -558,10 +426,10 @@ __device__ __forceinline__ void consume(const Problem& problem,
             const bool grown = weigh(step);
             product_wait<0>();
             pin(o);
-            pin(p);
+            pin(p[0]);
             pin(s);
             release(shared.v_empty(uses & 1));
-            round_weights<Number>(p, s);
+            round_weights<Number>(p[0], s);
             if (grown) {
 #pragma unroll
                 for (int i = 0; i < Tiling::head_dim / 2; ++i) {
@@ -573,7 +441,7 @@ __device__ __forceinline__ void consume(const Problem& problem,
         }
         release(shared.q_empty(q_stage));
         barrier_wait(shared.v_full(uses & 1), ring_parity(uses));
-        issue_values<Number, Tiling>(o, p, shared.v(uses & 1), add);
+        issue_registers_by_tile<Number, kStep, Tiling::head_dim, 1>(o, p, shared.v(uses & 1), add);
         product_wait<0>();
         pin(o);
         release(shared.v_empty(uses & 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The instructions of sm_90a that the forward kernel is made of: barriers in shared memory, the
+// The instructions of sm_90a that the Hopper kernels are made of: barriers in shared memory, the
 // tensor copy engine, the warpgroup's matrix product, and the layouts that these agree on.
 //
 // Tiles of 2-byte elements lie in panels of 64 columns, a row of a panel is 128 bytes, the 16-byte
@@ -80,6 +80,56 @@ __device__ __forceinline__ void copy_box(std::uint32_t shared,
                  "r"(row),
                  "r"(head),
                  "r"(batch)
+                 : "memory");
+}
+
+// Contiguous bytes, a multiple of 16, to shared memory.
+__device__ __forceinline__ void
+copy_bytes(std::uint32_t shared, const void* global, std::uint32_t barrier, int bytes) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared),
+                 "l"(global),
+                 "r"(bytes),
+                 "r"(barrier)
+                 : "memory");
+}
+
+// From shared memory: written, or added as fp32. A thread's copies form groups.
+__device__ __forceinline__ void write_bytes(void* global, std::uint32_t shared, int bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
+                 "r"(shared),
+                 "r"(bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void add_floats(void* global, std::uint32_t shared, int bytes) {
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(
+                     global),
+                 "r"(shared),
+                 "r"(bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void writes_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Of all groups of this thread: shared memory has been read; then: the results are visible.
+__device__ __forceinline__ void writes_wait_read() {
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+__device__ __forceinline__ void writes_wait() {
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+// Four 8x8 matrices of 2-byte elements; lane 8 m + r gives the address of row r of matrix m.
+__device__ __forceinline__ void store_matrices(std::uint32_t address, const std::uint32_t* r) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(r[0]),
+                 "r"(r[1]),
+                 "r"(r[2]),
+                 "r"(r[3])
                  : "memory");
 }
 
@@ -199,7 +249,8 @@ struct Product;
         ATTENTION_C8(96), ATTENTION_C8(104), ATTENTION_C8(112), ATTENTION_C8(120)
 
 // P0 ... P4 are the numbers of the operands after the REGS accumulators. The right operand is
-// [column, k] for two tiles in shared memory and [k, column] for a left one in registers.
+// [column, k] for two tiles in shared memory and [k, column] for a left one in registers; both
+// tiles begin with k for a product of columns.
 #define ATTENTION_PRODUCT(NUMBER, TYPE, N, REGS, P0, P1, P2, P3, P4, P5)                           \
     template <>                                                                                    \
     struct Product<NUMBER, N> {                                                                    \
@@ -208,6 +259,15 @@ struct Product;
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P2 ", 0;\n"                         \
                          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE           \
                          " {" ATTENTION_R##REGS "}, %" #P0 ", %" #P1 ", p, 1, 1, 0, 0;\n}"         \
+                         : ATTENTION_C##REGS                                                       \
+                         : "l"(a), "l"(b), "r"(add)                                                \
+                         : "memory");                                                              \
+        }                                                                                          \
+        static __device__ __forceinline__ void                                                     \
+        columns_by_columns(float (&c)[REGS], std::uint64_t a, std::uint64_t b, int add) {          \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P2 ", 0;\n"                         \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE           \
+                         " {" ATTENTION_R##REGS "}, %" #P0 ", %" #P1 ", p, 1, 1, 1, 1;\n}"         \
                          : ATTENTION_C##REGS                                                       \
                          : "l"(a), "l"(b), "r"(add)                                                \
                          : "memory");                                                              \

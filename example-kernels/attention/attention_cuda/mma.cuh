@@ -23,6 +23,10 @@ struct Float16 {
         return *reinterpret_cast<const std::uint32_t*>(&pair);
     }
 
+    static __device__ __forceinline__ float2 unpack(std::uint32_t pair) {
+        return __half22float2(*reinterpret_cast<const __half2*>(&pair));
+    }
+
     static __device__ __forceinline__ Storage narrow(float value) { return __float2half_rn(value); }
 
     static __device__ __forceinline__ Storage zero() { return __float2half_rn(0.0F); }
@@ -42,6 +46,10 @@ struct BFloat16 {
     static __device__ __forceinline__ std::uint32_t pack(float low, float high) {
         const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
         return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+
+    static __device__ __forceinline__ float2 unpack(std::uint32_t pair) {
+        return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000U));
     }
 
     static __device__ __forceinline__ Storage narrow(float value) {

@@ -59,6 +59,36 @@ using HopperTile64Short = HopperTile<64, 128, 2, 40, 232, false, 2>;
 using HopperTile128 = HopperTile<128, 128, 2, 40, 232, true, 2>;
 using HopperTile256 = HopperTile<256, 80, 2, 40, 232, false, 1>;
 
+// Backward on sm_90a. A block: two consumer warpgroups of 64 keys each, which step over queries;
+// one more that loads and that adds up grad_q.
+template <int kDim, int kQueriesPerStep>
+struct HopperBackwardTile {
+    static constexpr int head_dim = kDim;
+    static constexpr int queries = kQueriesPerStep;
+    static constexpr int groups = 2;
+    static constexpr int keys = 64 * groups;
+    static constexpr int threads = 128 * (groups + 1);
+    static constexpr int producer_registers = 24;
+    static constexpr int consumer_registers = 240;
+    static_assert(128 * (producer_registers + groups * consumer_registers) <= 65536);
+    static constexpr int key_bytes = keys * head_dim * 2;
+    static constexpr int query_bytes = queries * head_dim * 2;
+    static constexpr int weight_bytes = queries * keys * 2;
+    static constexpr int sum_bytes = queries * head_dim * 4;
+    static constexpr int statistic_bytes = 2 * queries * 4;
+    // Keys, values; two steps of queries, of grad_out, of their statistics, of score gradients; one
+    // of grad_q; barriers; all of it aligned to 1024 bytes.
+    static constexpr int shared_bytes = 2 * key_bytes + 4 * query_bytes + 2 * weight_bytes +
+                                        sum_bytes + 2 * statistic_bytes + 256 + 1024;
+    static_assert(shared_bytes <= 227 * 1024);
+    // A warpgroup's part of grad_q is 64 x 64: of a step of 64 queries half of the columns, of one
+    // of 128 half of the rows.
+    static_assert(queries * head_dim == 64 * 64 * groups);
+};
+
+using HopperBackwardTile64 = HopperBackwardTile<64, 128>;
+using HopperBackwardTile128 = HopperBackwardTile<128, 64>;
+
 // Backward. A block holds kQueries queries (of grad_q) or kKeys keys (of grad_k, grad_v) and steps
 // over the others.
 constexpr int kKeys = kQueries;

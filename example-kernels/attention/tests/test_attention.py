@@ -265,6 +265,63 @@ def test_gradients_have_the_same_bits_every_time(kernel, device, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("d", [40, 64, 96, 128])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("lengths", [(257, 513), (640, 384)], ids=size_id)
+def test_gradients_of_many_tiles(kernel, device, lengths, mask, d, dtype):
+    # On a GPU blocks of 64 and 128 queries and keys, whole and partly, masked and not.
+    if device == "cpu":
+        pytest.skip("the CPU version has no tiles")
+    q, k, v = inputs(2, lengths, 4, 2, d, dtype, device)
+    check_gradients(kernel, q, k, v, **MASKS[mask])
+
+
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("mask", ["full", "causal", "local"])
+def test_long_gradients_have_the_same_bits_every_time(kernel, device, mask, d):
+    # More tiles than a GPU works on at a time: each waits for those that add before it.
+    batch, length = (1, 40) if device == "cpu" else (3, 3000)
+    q, k, v = (
+        t.requires_grad_()
+        for t in inputs(batch, (length, length + 77), 8, 4, d, torch.bfloat16, device)
+    )
+    grad = tensor(q.shape, torch.bfloat16, device, 5)
+    out = kernel.flash_attn_func(q, k, v, **MASKS[mask])
+    first = None
+    for _ in range(50 if device == "cuda" else 2):
+        got = torch.autograd.grad(out, [q, k, v], grad, retain_graph=True)
+        first = first or got
+        for g, f in zip(got, first):
+            torch.testing.assert_close(g, f, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+@pytest.mark.parametrize("d", [64, 128])
+def test_gradients_of_packed_sequences_with_bad_neighbours(kernel, device, d, dtype):
+    # What lies behind the end of a sequence has no influence, even if it is not finite.
+    pairs = [(70, 130), (33, 200)]
+    cu_q, cu_k = (
+        torch.tensor([0] + [p[i] for p in pairs]).cumsum(0).to(torch.int32).to(device)
+        for i in (0, 1)
+    )
+    q = tensor((103, 4, d), dtype, device)
+    k, v = (tensor((330, 2, d), dtype, device, i) for i in (1, 2))
+    grad = tensor(q.shape, dtype, device, 5)
+
+    def first_gradients():
+        args = [t.detach().requires_grad_() for t in (q, k, v)]
+        out = kernel.flash_attn_varlen_func(*args, cu_q, cu_k, 70, 200, causal=True)
+        grads = torch.autograd.grad(out, args, grad)
+        return [g[:n] for g, n in zip(grads, (70, 130, 130))]
+
+    expected = first_gradients()
+    for t, n in ((q, 70), (k, 130), (v, 130), (grad, 70)):
+        t[n:] = math.nan
+    for g, e in zip(first_gradients(), expected):
+        torch.testing.assert_close(g, e, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
 @pytest.mark.parametrize("d", [64, 128, 256])
 def test_gradients_without_a_visible_partner(kernel, device, d, dtype):
     # Whole tiles of queries see no key; whole tiles of keys are seen by no query.

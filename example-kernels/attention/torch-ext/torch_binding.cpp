@@ -193,8 +193,18 @@ void forward(const attention::Problem& problem,
 void backward(const attention::Problem& problem,
               const attention::BackwardBuffers& buffers,
               const Tensor& q) {
+    attention::BackwardBuffers with_workspace = buffers;
+    std::optional<Tensor> workspace;
+    {
+        const torch::stable::accelerator::DeviceGuard guard(q.get_device_index());
+        const std::int64_t bytes = attention::backward_workspace_bytes(problem, buffers);
+        if (bytes != 0) {
+            workspace = torch::stable::new_empty(q, {bytes}, ScalarType::Byte);
+            with_workspace.workspace = workspace->mutable_data_ptr();
+        }
+    }
     on_current_stream(
-        q, [&](void* stream) { return attention::backward_cuda(problem, buffers, stream); });
+        q, [&](void* stream) { return attention::backward_cuda(problem, with_workspace, stream); });
 }
 
 #else
