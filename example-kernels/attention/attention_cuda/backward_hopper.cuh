@@ -17,8 +17,8 @@
 //
 // The sums have one order, without atomics: the tiles of a head add to a block of queries in the
 // order of their keys, each waits for its turn. The first one writes, so nothing has to be cleared.
-// Tiles are taken in an order that makes the waiting rare: a tile's predecessor was taken before
-// it and is some steps ahead.
+// Tiles are taken, and their queries stepped over from the last to the first, in an order that
+// makes the waiting rare: a tile's predecessor was taken before it and is some steps ahead.
 #pragma once
 
 #include "../attention_common/attention.h"
@@ -44,13 +44,13 @@ struct HopperBackwardPlan {
     int heads_kv;
     int heads_per_kv;
     int all_heads;     // batch * heads_kv
-    int heads_at_once; // whose queries share the L2 cache
+    int heads_at_once; // whose tiles are taken in turn
     int window_left;   // < 0: no limit
     int window_right;
     int blocks_per_head; // of all sequences
     float* sums;         // [block][warpgroup][register / 4][thread][4]
     float* statistics;   // [block][lse in units of log2, delta][query]
-    int* turns;          // [block][warpgroup]: how many tiles have added
+    int* turns;          // [block]: how many tiles have added
     int* next_tile;
 };
 
@@ -183,15 +183,15 @@ struct HopperBackwardShared {
 
     __device__ std::uint32_t keys_empty() const { return barrier(10); }
 
-    __device__ std::uint32_t sum_full(int group) const { return barrier(11 + group); }
+    __device__ std::uint32_t sum_full(int parity) const { return barrier(11 + parity); }
 
-    __device__ std::uint32_t sum_empty(int group) const { return barrier(13 + group); }
+    __device__ std::uint32_t sum_empty() const { return barrier(13); }
 
-    __device__ std::uint32_t tile_full(int slot) const { return barrier(15 + slot); }
+    __device__ std::uint32_t tile_full(int slot) const { return barrier(14 + slot); }
 
-    __device__ std::uint32_t tile_empty(int slot) const { return barrier(17 + slot); }
+    __device__ std::uint32_t tile_empty(int slot) const { return barrier(16 + slot); }
 
-    __device__ std::uint32_t tile(int slot) const { return barrier(19) + slot * 4; }
+    __device__ std::uint32_t tile(int slot) const { return barrier(18) + slot * 4; }
 };
 
 // The number of the next tile, < 0: there is none. A warp's leader calls release.
@@ -236,7 +236,7 @@ __device__ __forceinline__ void produce_backward(const HopperBackwardMaps& maps,
         bool first = true;
         for (int h = 0; h < plan.heads_per_kv; ++h) {
             const int head = work.head_kv * plan.heads_per_kv + h;
-            for (int step = work.step_begin; step < work.step_end; ++step, ++uses) {
+            for (int step = work.step_end - 1; step >= work.step_begin; --step, ++uses) {
                 const int stage = uses & 1;
                 const int row = s.q_first + step * Tiling::queries;
                 wait_free(shared.q_empty(stage), uses);
@@ -288,15 +288,14 @@ __device__ __forceinline__ void store_release(int* at, int value) {
     asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
-// By one thread for each warpgroup: adds its grad_q of every step to the sum in memory, when the
-// tiles before this one have done so.
+// By two threads in turn, so that one step's sum is finished while the next one's begins: adds
+// grad_q of every second step to the sum in memory, when the tiles before this one have done so.
 template <typename Tiling>
 __device__ __forceinline__ void add_query_gradients(const Problem& problem,
                                                     const Offsets& offsets,
                                                     const HopperBackwardPlan& plan,
                                                     const HopperBackwardShared<Tiling>& shared,
-                                                    int group) {
-    constexpr int kBytes = Tiling::sum_bytes / Tiling::groups;
+                                                    int parity) {
     int uses = 0;
     for (int turn = 0;; ++turn) {
         const int tile = next_tile(shared, turn);
@@ -307,29 +306,31 @@ __device__ __forceinline__ void add_query_gradients(const Problem& problem,
         const HopperBackwardWork work = backward_work<Tiling>(tile, plan, problem, offsets);
         for (int h = 0; h < plan.heads_per_kv; ++h) {
             const int head = work.head_kv * plan.heads_per_kv + h;
-            for (int step = work.step_begin; step < work.step_end; ++step, ++uses) {
-                const std::int64_t at =
-                    block_at(plan, work.sequence, head, step) * Tiling::groups + group;
+            for (int step = work.step_end - 1; step >= work.step_begin; --step, ++uses) {
+                if ((uses & 1) != parity) {
+                    continue;
+                }
+                const std::int64_t block = block_at(plan, work.sequence, head, step);
                 int begin;
                 int end;
                 keys_of_block<Tiling>(step, work.sequence, plan, begin, end);
                 const int my_turn = work.tile - begin / Tiling::keys;
-                barrier_wait(shared.sum_full(group), uses & 1);
-                float* sum = plan.sums + at * (kBytes / 4);
+                float* sum = plan.sums + block * (Tiling::sum_bytes / 4);
+                while (my_turn != 0 && load_acquire(plan.turns + block) != my_turn) {
+                }
+                barrier_wait(shared.sum_full(parity), ring_parity(uses));
+                asm volatile("fence.proxy.async;" ::: "memory");
                 if (my_turn == 0) {
-                    write_bytes(sum, shared.sum(group), kBytes);
+                    write_bytes(sum, shared.sum(0), Tiling::sum_bytes);
                 } else {
-                    while (load_acquire(plan.turns + at) != my_turn) {
-                    }
-                    asm volatile("fence.proxy.async;" ::: "memory");
-                    add_floats(sum, shared.sum(group), kBytes);
+                    add_floats(sum, shared.sum(0), Tiling::sum_bytes);
                 }
                 writes_commit();
                 writes_wait_read();
-                barrier_arrive(shared.sum_empty(group));
+                barrier_arrive(shared.sum_empty());
                 writes_wait();
                 asm volatile("fence.proxy.async;" ::: "memory");
-                store_release(plan.turns + at, my_turn + 1);
+                store_release(plan.turns + block, my_turn + 1);
             }
         }
     }
@@ -533,7 +534,7 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
         float dq[32];
         std::uint32_t p[kParts][16];
         std::uint32_t ds[kParts][16];
-        int step = work.step_begin;
+        int step = work.step_end - 1;
         const auto statistics = [&](int use, int part) {
             return shared.statistics(use & 1) + (part * 64 + lane % 4 * 2) * 4;
         };
@@ -571,11 +572,11 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
         const auto publish_sum = [&] {
             pin(dq);
             if (uses > 0) {
-                barrier_wait(shared.sum_empty(group), (uses - 1) & 1);
+                barrier_wait(shared.sum_empty(), (uses - 1) & 1);
             }
             store_sum(shared.sum(group), dq);
             publish_shared();
-            release(shared.sum_full(group));
+            release(shared.sum_full(uses & 1));
         };
         open(uses, step);
         issue_scores(uses);
@@ -619,8 +620,8 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
             }
             release(shared.grad_out_empty(stage));
             if constexpr (!decltype(last)::value) {
-                if (++step == work.step_end) {
-                    step = work.step_begin;
+                if (step-- == work.step_begin) {
+                    step = work.step_end - 1;
                 }
                 open(uses + 1, step);
                 issue_scores(uses + 1);
@@ -673,14 +674,14 @@ __global__ void __launch_bounds__(Tiling::threads, 1)
             barrier_init(shared.q_empty(i), kConsumerWarps);
             barrier_init(shared.grad_out_full(i), 1);
             barrier_init(shared.grad_out_empty(i), kConsumerWarps);
-            barrier_init(shared.sum_full(i), 4);
-            barrier_init(shared.sum_empty(i), 1);
+            barrier_init(shared.sum_full(i), kConsumerWarps);
             barrier_init(shared.tile_full(i), 1);
-            barrier_init(shared.tile_empty(i), kConsumerWarps + Tiling::groups);
+            barrier_init(shared.tile_empty(i), kConsumerWarps + 2);
         }
         barrier_init(shared.k_full(), 1);
         barrier_init(shared.v_full(), 1);
         barrier_init(shared.keys_empty(), kConsumerWarps);
+        barrier_init(shared.sum_empty(), 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         publish_shared();
     }
@@ -691,7 +692,7 @@ __global__ void __launch_bounds__(Tiling::threads, 1)
         if (threadIdx.x % 32 == 0) {
             if (warp == 0) {
                 produce_backward<Tiling>(maps, problem, buffers.offsets, plan, shared);
-            } else if (warp <= Tiling::groups) {
+            } else if (warp <= 2) {
                 add_query_gradients<Tiling>(problem, buffers.offsets, plan, shared, warp - 1);
             }
         }

@@ -20,14 +20,14 @@ std::int64_t backward_blocks(const Problem& problem, bool packed) {
 template <typename Tiling>
 std::int64_t backward_workspace(const Problem& problem, bool packed) {
     const std::int64_t blocks = backward_blocks<Tiling>(problem, packed) * problem.heads;
-    return blocks * (Tiling::sum_bytes + Tiling::statistic_bytes + Tiling::groups * 4) + 16;
+    return blocks * (Tiling::sum_bytes + Tiling::statistic_bytes + 4) + 16;
 }
 
 template <typename Tiling>
 HopperBackwardPlan plan_backward(const Problem& problem, const BackwardBuffers& buffers) {
-    // What the tiles of the heads that are worked on together read and add to should stay in the L2
-    // cache: queries, grad_out and fp32 sums.
-    constexpr std::int64_t kCacheBytes = 32 << 20;
+    // A few tiles of a head at a time: they share its queries in the L2 cache, and the last of them
+    // does not wait long for its turn to add.
+    constexpr int kHeadsAtOnce = 2048 / Tiling::head_dim;
     HopperBackwardPlan plan{};
     plan.query_blocks =
         static_cast<int>((problem.max_seqlen_q + Tiling::queries - 1) / Tiling::queries);
@@ -38,17 +38,14 @@ HopperBackwardPlan plan_backward(const Problem& problem, const BackwardBuffers& 
     plan.tiles = plan.key_tiles * plan.all_heads;
     plan.window_left = narrow_window(problem, problem.window_left);
     plan.window_right = narrow_window(problem, problem.window_right);
-    const std::int64_t bytes = problem.max_seqlen_q * Tiling::head_dim * 8 * plan.heads_per_kv;
-    const std::int64_t fit = kCacheBytes / (bytes > 0 ? bytes : 1);
-    plan.heads_at_once =
-        static_cast<int>(fit < 1 ? 1 : (fit < plan.all_heads ? fit : plan.all_heads));
+    plan.heads_at_once = plan.all_heads < kHeadsAtOnce ? plan.all_heads : kHeadsAtOnce;
     const bool packed = buffers.offsets.q != nullptr;
     plan.blocks_per_head = static_cast<int>(backward_blocks<Tiling>(problem, packed));
     const std::int64_t blocks = std::int64_t{plan.blocks_per_head} * problem.heads;
     plan.sums = static_cast<float*>(buffers.workspace);
     plan.statistics = plan.sums + blocks * (Tiling::sum_bytes / 4);
     plan.turns = reinterpret_cast<int*>(plan.statistics + blocks * (2 * Tiling::queries));
-    plan.next_tile = plan.turns + blocks * Tiling::groups;
+    plan.next_tile = plan.turns + blocks;
     return plan;
 }
 

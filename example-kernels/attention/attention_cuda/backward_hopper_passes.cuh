@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(kPassThreads) prepare_backward(const Problem p
         return;
     }
     const std::int64_t at = block_at(plan, p.sequence, p.head, p.block);
-    if (threadIdx.x < Tiling::groups) {
-        plan.turns[at * Tiling::groups + threadIdx.x] = 0;
+    if (threadIdx.x == 0) {
+        plan.turns[at] = 0;
     }
     const Sequence sequence = sequence_of(problem, buffers.offsets, p.batch);
     const auto* out = static_cast<const typename Number::Storage*>(buffers.out) +
