@@ -67,7 +67,7 @@ struct ForwardVisitor {
                 const Storage* b = a + second_operand<M>(shape);
                 for (std::int64_t i = from; i < to; ++i) {
                     const Operand at = operand<M>(i);
-                    out[i] = Number::narrow(forward_element<F, M, Number>(
+                    out[i] = Number::narrow(forward_element<F, M, Number, PlainMath>(
                         Number::widen(a[at.a]), Number::widen(b[at.b]), scalars));
                 }
             });
@@ -96,10 +96,11 @@ struct BackwardVisitor {
                 Storage* grad_b = grad_a + second_operand<M>(shape);
                 for (std::int64_t i = from; i < to; ++i) {
                     const Operand at = operand<M>(i);
-                    const Gradients g = backward_element<F, M, Number>(Number::widen(grad[i]),
-                                                                       Number::widen(a[at.a]),
-                                                                       Number::widen(b[at.b]),
-                                                                       scalars);
+                    const Gradients<float> g =
+                        backward_element<F, M, Number, PlainMath>(Number::widen(grad[i]),
+                                                                  Number::widen(a[at.a]),
+                                                                  Number::widen(b[at.b]),
+                                                                  scalars);
                     grad_a[at.a] = Number::narrow(g.a);
                     if constexpr (M != Form::unary) {
                         grad_b[at.b] = Number::narrow(g.b);
@@ -158,8 +159,9 @@ void silu_and_mul_fp8(const QuantBuffers& buffers,
             const Storage* a = static_cast<const Storage*>(buffers.x) + row * 2 * shape.cols;
             const Storage* b = a + shape.cols;
             for (std::int64_t i = from; i < to; ++i) {
-                const float value = forward_element<Function::silu, Form::gate_first, Number>(
-                    Number::widen(a[i]), Number::widen(b[i]), Scalars{});
+                const float value =
+                    forward_element<Function::silu, Form::gate_first, Number, PlainMath>(
+                        Number::widen(a[i]), Number::widen(b[i]), Scalars{});
                 out[i] = to_e4m3(Number::round(value) * inverse);
             }
         });

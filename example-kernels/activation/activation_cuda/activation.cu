@@ -75,11 +75,16 @@ struct ForwardVisitor {
         const auto* x = static_cast<const Storage*>(buffers.x);
         const std::int64_t vector_cols = vector_columns<M, kVector>(shape.cols, {out, x});
         const bool streamed = is_streamed<Storage>(shape);
-        if (vector_cols != 0) {
-            const std::int64_t packs = vector_cols / kVector;
-            const LaunchGrid g = launch_grid(shape.rows, packs, kUnroll);
-            forward_kernel<F, M, Number, VectorUnit<Number>, kUnroll>
+        const std::int64_t packs = vector_cols / kVector;
+        const auto enqueue = [&](auto unroll) {
+            const LaunchGrid g = launch_grid(shape.rows, packs, unroll());
+            forward_kernel<F, M, Number, VectorUnit<Number>, unroll()>
                 <<<g.grid, g.block, 0, stream>>>(out, x, shape.rows, packs, scalars, streamed);
+        };
+        if (M != Form::unary && shape.rows * packs >= kManyVectors) {
+            enqueue(std::integral_constant<int, kTuning.many_vectors_per_thread>{});
+        } else if (packs != 0) {
+            enqueue(std::integral_constant<int, kUnroll>{});
         }
         if (const std::int64_t rest = shape.cols - vector_cols; rest != 0) {
             const LaunchGrid g = launch_grid(shape.rows, rest, kUnroll);

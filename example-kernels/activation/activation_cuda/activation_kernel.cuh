@@ -12,79 +12,11 @@
 // thread are issued before the first use.
 #pragma once
 
-#include "../activation_common/functions.h"
+#include "short_math.cuh"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include <type_traits>
 
 namespace activation {
-
-struct Float32 {
-    using Storage = float;
-    static constexpr bool kShort = false;
-
-    static __device__ __forceinline__ float widen(Storage v) { return v; }
-
-    static __device__ __forceinline__ Storage narrow(float v) { return v; }
-
-    static __device__ __forceinline__ float round(float v) { return v; }
-
-    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[1]) {
-        out[0] = __uint_as_float(word);
-    }
-
-    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[1]) {
-        return __float_as_uint(in[0]);
-    }
-};
-
-struct Float16 {
-    using Storage = __half;
-    static constexpr bool kShort = true; // 16 bits: short_apply serves
-
-    static __device__ __forceinline__ float widen(Storage v) { return __half2float(v); }
-
-    static __device__ __forceinline__ Storage narrow(float v) { return __float2half_rn(v); }
-
-    // By the conversion of a pair, which runs at several times the rate of the single one.
-    static __device__ __forceinline__ float round(float v) {
-        return __low2float(__floats2half2_rn(v, 0.0F));
-    }
-
-    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[2]) {
-        const float2 pair = __half22float2(*reinterpret_cast<const __half2*>(&word));
-        out[0] = pair.x;
-        out[1] = pair.y;
-    }
-
-    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
-        const __half2 pair = __floats2half2_rn(in[0], in[1]);
-        return *reinterpret_cast<const std::uint32_t*>(&pair);
-    }
-};
-
-struct BFloat16 {
-    using Storage = __nv_bfloat16;
-    static constexpr bool kShort = true;
-
-    static __device__ __forceinline__ float widen(Storage v) { return __bfloat162float(v); }
-
-    static __device__ __forceinline__ Storage narrow(float v) { return __float2bfloat16_rn(v); }
-
-    static __device__ __forceinline__ float round(float v) {
-        return __low2float(__floats2bfloat162_rn(v, 0.0F));
-    }
-
-    static __device__ __forceinline__ void unpack(std::uint32_t word, float (&out)[2]) {
-        out[0] = __uint_as_float(word << 16);
-        out[1] = __uint_as_float(word & 0xffff0000U);
-    }
-
-    static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(in[0], in[1]);
-        return *reinterpret_cast<const std::uint32_t*>(&pair);
-    }
-};
 
 // What moves with one instruction: a 16-byte vector of packed words, or one element.
 template <typename Number>
@@ -136,61 +68,6 @@ struct ElementUnit {
         return Number::narrow(in[0]);
     }
 };
-
-// x / (1 + exp(-y)) to a few units of the 22nd bit.
-__device__ __forceinline__ float short_swish(float x, float y) {
-    return __fdividef(x, 1.0f + __expf(-y));
-}
-
-// gelu for results of 16 bits: max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2, where erfc(z) is
-// exp(-z^2) times a polynomial in 1 / (1 + p z) fitted to erfcx; relative error below 2^-17.
-__device__ __forceinline__ float short_gelu(float x) {
-    const float a = fminf(fabsf(x), 30.0f); // beyond, erfc is 0; an infinite a would give a NaN
-    const float t = __fdividef(1.0f, 1.0f + (0.44f * kSqrtHalf) * a);
-    float tail = -0.14612611f;
-    tail = tail * t + 0.35071058f;
-    tail = tail * t + 0.04066900f;
-    tail = tail * t + 0.26361722f;
-    tail = tail * t + 0.24256248f;
-    tail = tail * t + 0.24856161f;
-    const float result = fmaxf(x, 0.0f) - 0.5f * a * (tail * t * __expf(-0.5f * a * a));
-    return isnan(x) ? x : result;
-}
-
-// tanh with an absolute error below 2^-21: what is left of it once 1 is added and 16 bits kept.
-__device__ __forceinline__ float short_tanh(float x) {
-    return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x));
-}
-
-// The unary functions where the result has 16 bits: the same values as apply() but for errors far
-// below half a unit of the result, at a fraction of the instructions. The gated forms do not use
-// it: they are equal to PyTorch's bit for bit.
-template <Function F, typename Number>
-__device__ __forceinline__ float short_apply(float x) {
-    if constexpr (F == Function::silu) {
-        return short_swish(x, x);
-    } else if constexpr (F == Function::gelu_quick) {
-        return short_swish(x, kQuick * x);
-    } else if constexpr (F == Function::gelu) {
-        return short_gelu(x);
-    } else if constexpr (F == Function::gelu_tanh) {
-        return short_swish(x, 2.0f * kSqrtTwoOverPi * (x + kCubic * (x * x * x)));
-    } else if constexpr (F == Function::relu2) {
-        return apply<F, Number>(x, Scalars{});
-    } else {
-        static_assert(F == Function::gelu_fast || F == Function::gelu_new);
-        return stepwise_gelu<F, Number>(x, [](float inner) { return short_tanh(inner); });
-    }
-}
-
-template <Function F, Form M, typename Number>
-__device__ __forceinline__ float device_element(float a, float b, Scalars scalars) {
-    if constexpr (M == Form::unary && Number::kShort) {
-        return short_apply<F, Number>(a);
-    } else {
-        return forward_element<F, M, Number>(a, b, scalars);
-    }
-}
 
 // Every input is read once: it should not take room in the L1 cache. Volatile, so that a load stays
 // before the store to the same place when the caller works in place.
@@ -270,6 +147,43 @@ __device__ __forceinline__ void interleave(float (&a)[V], float (&b)[V]) {
     }
 }
 
+template <Form M, typename Number>
+using ForwardMath = std::conditional_t<M == Form::unary && Number::kShort, ShortMath, PlainMath>;
+// No gradient claims to equal PyTorch's bits.
+template <typename Number>
+using BackwardMath = std::conditional_t<Number::kShort, ShortMath, PlainMath>;
+
+// The results of a unit.
+template <Function F, Form M, typename Number, typename Unit>
+__device__ __forceinline__ typename Unit::Packed
+results(const typename Unit::Packed& a, const typename Unit::Packed& b, Scalars scalars) {
+    constexpr int V = Unit::kElements;
+    if constexpr (kStepwise<F> && Number::kShort && V > 1) {
+        typename Unit::Packed out;
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            using Pair = typename Number::Pair;
+            const Pair result =
+                stepwise_gelu<F, PairSteps<Number>>(*reinterpret_cast<const Pair*>(&a.word[w]));
+            out.word[w] = *reinterpret_cast<const std::uint32_t*>(&result);
+        }
+        return out;
+    } else {
+        float av[V];
+        float bv[V];
+        Unit::unpack(a, av);
+        Unit::unpack(M == Form::unary ? a : b, bv);
+        if constexpr (M == Form::interleaved) {
+            separate(av, bv);
+        }
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+            av[i] = forward_element<F, M, Number, ForwardMath<M, Number>>(av[i], bv[i], scalars);
+        }
+        return Unit::pack(av);
+    }
+}
+
 template <Function F, Form M, typename Number, typename Unit, int U>
 __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
                                const typename Number::Storage* __restrict__ x,
@@ -278,7 +192,6 @@ __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
                                Scalars scalars,
                                bool streamed) {
     using P = typename Unit::Packed;
-    constexpr int V = Unit::kElements;
     constexpr int kHalves = M == Form::unary ? 1 : 2;
     const std::int64_t first =
         static_cast<std::int64_t>(blockIdx.x) * (blockDim.x * U) + threadIdx.x;
@@ -303,18 +216,7 @@ __global__ void forward_kernel(typename Number::Storage* __restrict__ out,
         for (int u = 0; u < U; ++u) {
             const std::int64_t column = first + u * blockDim.x;
             if (column < packs) {
-                float av[V];
-                float bv[V];
-                Unit::unpack(a[u], av);
-                Unit::unpack(M == Form::unary ? a[u] : b[u], bv);
-                if constexpr (M == Form::interleaved) {
-                    separate(av, bv);
-                }
-#pragma unroll
-                for (int i = 0; i < V; ++i) {
-                    av[i] = device_element<F, M, Number>(av[i], bv[i], scalars);
-                }
-                store(out_row + column, Unit::pack(av), streamed);
+                store(out_row + column, results<F, M, Number, Unit>(a[u], b[u], scalars), streamed);
             }
         }
     }
@@ -369,8 +271,8 @@ __global__ void backward_kernel(typename Number::Storage* __restrict__ grad_x,
                 }
 #pragma unroll
                 for (int i = 0; i < V; ++i) {
-                    const Gradients g =
-                        backward_element<F, M, Number>(gv[i], av[i], bv[i], scalars);
+                    const Gradients<float> g = backward_element<F, M, Number, BackwardMath<Number>>(
+                        gv[i], av[i], bv[i], scalars);
                     av[i] = g.a;
                     bv[i] = g.b;
                 }

@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kTuning.threads_per_block)
     }
     const float inverse = 1.0f / *buffers.scale;
     const auto result = [&](float a, float b) {
-        return Number::round(
-                   forward_element<Function::silu, Form::gate_first, Number>(a, b, Scalars{})) *
+        return Number::round(forward_element<Function::silu, Form::gate_first, Number, PlainMath>(
+                   a, b, Scalars{})) *
                inverse;
     };
     for (std::int64_t row = blockIdx.y; row < shape.rows; row += gridDim.y) {

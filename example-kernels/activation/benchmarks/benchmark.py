@@ -64,45 +64,74 @@ class GeluAndMulBenchmark(_Gated):
     reference = staticmethod(F.gelu)
 
 
-GATED = ("silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul")
-UNARY = ("silu", "gelu", "gelu_tanh", "gelu_new")
+GATED = {
+    "silu_and_mul": F.silu,
+    "gelu_and_mul": F.gelu,
+    "gelu_tanh_and_mul": lambda x: F.gelu(x, approximate="tanh"),
+}
+UNARY = {
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_tanh": GATED["gelu_tanh_and_mul"],
+    "gelu_new": lambda x: 0.5
+    * x
+    * (1.0 + torch.tanh(0.7978845608028654 * (x + 0.044715 * torch.pow(x, 3.0)))),
+}
+
+
+def _gated(act):
+    def reference(x):
+        a, b = x.chunk(2, -1)
+        return act(a) * b
+
+    return reference
 
 
 def table(kernel, timer):
-    """One row a case: our time, our rate, and a copy of the same bytes in the same run."""
+    """One row a case: our time, our rate, a copy of the same bytes in the same run, and the rates of
+    PyTorch's own operators for the same work, on CUDA compiled too."""
     cuda = timer.device == "cuda"
-    cases = [(16384, 8192), (8192, 14336), (64, 14336), (1, 14336)] if cuda else [(256, 4096)]
+    cases = [(16384, 8192), (8192, 14336), (64, 14336), (1, 14336)] if cuda else [(1024, 4096)]
     dtypes = [torch.bfloat16, torch.float32]
+
+    def case(name, label, op, reference, inputs, outs, total):
+        calls = [lambda o=o, x=x: op(o, x) for o, x in zip(outs, inputs)]
+        peers = {"torch": reference}
+        if cuda and inputs[0].shape[0] == cases[0][0]:  # compiling takes seconds for each
+            peers["compiled"] = torch.compile(reference, dynamic=False)
+        more = {}
+        for peer, f in peers.items():
+            theirs = [lambda x=x: f(x) for x in inputs]
+            more[f"{peer}_GBps"] = round(total / timer.seconds(theirs) / 1e9, 1)
+        return timer.row(f"{name}-{label}", calls, total, **more)
+
     for dtype in dtypes:
+        type_name = str(dtype)[6:]
+
+        def new(total, *shape):
+            return [
+                torch.randn(*shape, dtype=dtype, device=timer.device)
+                for _ in range(timer.sets(total))
+            ]
+
         for tokens, d in cases:
-            for name in GATED:
-                total = 3 * tokens * d * dtype.itemsize
-                inputs = [
-                    torch.randn(tokens, 2 * d, dtype=dtype, device=timer.device)
-                    for _ in range(timer.sets(total))
-                ]
-                outs = [torch.empty(tokens, d, dtype=dtype, device=timer.device) for _ in inputs]
+            total = 3 * tokens * d * dtype.itemsize
+            inputs = new(total, tokens, 2 * d)
+            outs = [torch.empty(tokens, d, dtype=dtype, device=timer.device) for _ in inputs]
+            for name, act in GATED.items():
                 op = getattr(kernel, name)
-                calls = [lambda o=o, x=x: op(o, x) for o, x in zip(outs, inputs)]
-                yield timer.row(f"{name}-{tokens}x{d}-{str(dtype)[6:]}", calls, total)
+                label = f"{tokens}x{d}-{type_name}"
+                yield case(name, label, op, _gated(act), inputs, outs, total)
         tokens, d = cases[0]
-        for name in UNARY:
-            total = 2 * tokens * d * dtype.itemsize
-            inputs = [
-                torch.randn(tokens, d, dtype=dtype, device=timer.device)
-                for _ in range(timer.sets(total))
-            ]
-            outs = [torch.empty_like(x) for x in inputs]
-            op = getattr(kernel, name)
-            calls = [lambda o=o, x=x: op(o, x) for o, x in zip(outs, inputs)]
-            yield timer.row(f"{name}-{tokens}x{d}-{str(dtype)[6:]}", calls, total)
+        label = f"{tokens}x{d}-{type_name}"
+        total = 2 * tokens * d * dtype.itemsize
+        inputs = new(total, tokens, d)
+        outs = [torch.empty_like(x) for x in inputs]
+        for name, act in UNARY.items():
+            yield case(name, label, getattr(kernel, name), act, inputs, outs, total)
+        total = 5 * tokens * d * dtype.itemsize
+        inputs, grads = new(total, tokens, 2 * d), new(total, tokens, d)
+        op = kernel._ops.ops.activation_backward
         for name in ("silu_and_mul", "gelu_and_mul"):
-            total = 5 * tokens * d * dtype.itemsize
-            inputs = [
-                torch.randn(tokens, 2 * d, dtype=dtype, device=timer.device)
-                for _ in range(timer.sets(total))
-            ]
-            grads = [torch.randn(tokens, d, dtype=dtype, device=timer.device) for _ in inputs]
-            op = kernel._ops.ops.activation_backward
             calls = [lambda g=g, x=x: op(g, x, name, 0.0, 0.0) for g, x in zip(grads, inputs)]
-            yield timer.row(f"{name}-backward-{tokens}x{d}-{str(dtype)[6:]}", calls, total)
+            yield timer.row(f"{name}-backward-{label}", calls, total)

@@ -171,6 +171,21 @@ def test_special_values(kernel, device, name, dtype):
     torch.testing.assert_close(out, REFERENCE[name](x), equal_nan=True, **TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("name", ["silu", "gelu", "gelu_tanh", "gelu_quick", "relu2"])
+def test_every_16_bit_value(kernel, device, name, dtype):
+    """Those that round once: hardly further from the exact value than the nearest 16-bit one."""
+    every = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+    x = every[every.isfinite()].to(device)
+    out = getattr(kernel, name)(_out(x, name), x).double()
+    exact = REFERENCE[name](x.double())
+    nearest = exact.to(dtype).double()
+    within = nearest.isfinite()
+    slack = (nearest - exact).abs() + 2.0**-16 * exact.abs() + 2.0**-22
+    assert ((out - exact).abs() <= slack)[within].all()
+    assert out[~within].isinf().all()
+
+
 @pytest.mark.parametrize("name", [n for n in REFERENCE if n != "swigluoai_and_mul"])
 def test_infinity(kernel, device, name):
     # Stated here: PyTorch's CPU gelu gives NaN or infinity, depending on the tensor's length.

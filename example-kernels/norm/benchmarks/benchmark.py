@@ -71,11 +71,43 @@ class LayerNormBenchmark(_Norm):
         return F.layer_norm(self.x, self.weight.shape, self.weight, self.bias, EPS)
 
 
+def _peers(n):
+    """What PyTorch does for the same work, eager and compiled, by case; each is f(x, y, r, w)."""
+
+    def rms(x, y, r, w):
+        return F.rms_norm(x, (n,), w, EPS)
+
+    def layer(x, y, r, w):
+        return F.layer_norm(x, (n,), w, w, EPS)
+
+    def add_rms(x, y, r, w):
+        total = x + r
+        return F.rms_norm(total, (n,), w, EPS), total
+
+    def layer_backward(x, y, r, w):
+        mean = torch.zeros(x.shape[0], 1, device=x.device)
+        return torch.ops.aten.native_layer_norm_backward(
+            r, x, [n], mean, mean + 1, w, w, [True, True, True]
+        )
+
+    forward = {"rms_norm": rms, "layer_norm": layer, "fused_add_rms_norm": add_rms}
+    peers = {
+        name: {"torch": f, "compiled": torch.compile(f, dynamic=False)}
+        for name, f in forward.items()
+    }
+    peers["layer_norm_backward"] = {"torch": layer_backward}
+    return peers
+
+
+COMPILED_COLUMNS = (1024, 8192, 65536)  # compiling takes seconds for each
+
+
 def table(kernel, timer):
-    """One row a case: our time, our rate, and a copy of the same bytes in the same run. Bytes:
-    every input read once, every output written once; weights are not counted."""
+    """One row a case: our time, our rate, a copy of the same bytes in the same run, and on CUDA the
+    rates of PyTorch's own operators. Bytes: every input read once, every output written once;
+    weights are not counted."""
     cuda = timer.device == "cuda"
-    elements = 1 << 28 if cuda else 1 << 21
+    elements = 1 << 28 if cuda else 1 << 22
     dtype = torch.bfloat16
     ops = kernel._ops.ops
     shapes = [(elements // n, n) for n in (128, 1024, 4096, 8192, 16384, 65536)]
@@ -92,10 +124,17 @@ def table(kernel, timer):
         w = torch.randn(n, dtype=dtype, device=timer.device)
         rstd = torch.rand(rows, device=timer.device) + 0.5
         mean = torch.zeros(rows, device=timer.device)
+        peers = _peers(n) if cuda else {}
 
         def case(name, call, passes):
             calls = [lambda i=i: call(i) for i in range(sets)]
-            return timer.row(f"{name}-{rows}x{n}-bfloat16", calls, int(passes * size))
+            total = int(passes * size)
+            more = {}
+            for peer, f in peers.get(name, {}).items():
+                if peer == "torch" or n in COMPILED_COLUMNS:
+                    theirs = [lambda i=i: f(x[i], y[i], z[i], w) for i in range(sets)]
+                    more[f"{peer}_GBps"] = round(total / timer.seconds(theirs) / 1e9, 1)
+            return timer.row(f"{name}-{rows}x{n}-bfloat16", calls, total, **more)
 
         yield case("rms_norm", lambda i: kernel.rms_norm(y[i], x[i], w, EPS), 2)
         yield case("layer_norm", lambda i: kernel.layer_norm(y[i], x[i], w, w, EPS), 2)
@@ -114,6 +153,7 @@ def table(kernel, timer):
             continue
         q = [torch.empty(rows, n, dtype=torch.float8_e4m3fn, device=timer.device) for _ in x]
         scale, scales = torch.ones(1, device=timer.device), torch.empty(rows, device=timer.device)
+        groups = torch.empty(rows, n // 128, device=timer.device)
         yield case(
             "rms_norm_static_fp8",
             lambda i: kernel.rms_norm_static_fp8_quant(q[i], x[i], w, scale, EPS),
@@ -122,5 +162,10 @@ def table(kernel, timer):
         yield case(
             "rms_norm_per_token_fp8",
             lambda i: kernel.rms_norm_dynamic_per_token_quant(q[i], x[i], w, scales, EPS),
+            1.5,
+        )
+        yield case(
+            "rms_norm_per_group_fp8",
+            lambda i: kernel.rms_norm_per_block_quant(q[i], x[i], w, groups, EPS),
             1.5,
         )

@@ -31,6 +31,15 @@ struct Float32 {
     static __device__ __forceinline__ std::uint32_t pack(const float (&in)[1]) {
         return __float_as_uint(in[0]);
     }
+
+    static __device__ __forceinline__ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+        return __float_as_uint(__uint_as_float(a) * __uint_as_float(b));
+    }
+
+    // The larger of a and |b|.
+    static __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
+        return __float_as_uint(fmaxf(__uint_as_float(a), fabsf(__uint_as_float(b))));
+    }
 };
 
 struct Float16 {
@@ -50,6 +59,20 @@ struct Float16 {
         const __half2 pair = __floats2half2_rn(in[0], in[1]);
         return *reinterpret_cast<const std::uint32_t*>(&pair);
     }
+
+    // The products of two words' values, rounded: exact products, as those of fp32 would be.
+    static __device__ __forceinline__ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+        const __half2 pair =
+            __hmul2(*reinterpret_cast<const __half2*>(&a), *reinterpret_cast<const __half2*>(&b));
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+
+    // The larger of a and |b|, for every value of the words.
+    static __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
+        const __half2 pair = __hmax2(*reinterpret_cast<const __half2*>(&a),
+                                     __habs2(*reinterpret_cast<const __half2*>(&b)));
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
 };
 
 struct BFloat16 {
@@ -66,6 +89,20 @@ struct BFloat16 {
 
     static __device__ __forceinline__ std::uint32_t pack(const float (&in)[2]) {
         const __nv_bfloat162 pair = __floats2bfloat162_rn(in[0], in[1]);
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+
+    // The products of two words' values, rounded: exact products, as those of fp32 would be.
+    static __device__ __forceinline__ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+        const __nv_bfloat162 pair = __hmul2(*reinterpret_cast<const __nv_bfloat162*>(&a),
+                                            *reinterpret_cast<const __nv_bfloat162*>(&b));
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+
+    // The larger of a and |b|, for every value of the words.
+    static __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
+        const __nv_bfloat162 pair = __hmax2(*reinterpret_cast<const __nv_bfloat162*>(&a),
+                                            __habs2(*reinterpret_cast<const __nv_bfloat162*>(&b)));
         return *reinterpret_cast<const std::uint32_t*>(&pair);
     }
 };
@@ -128,6 +165,13 @@ __device__ __forceinline__ Vector load_once(const Vector* source) {
     return v;
 }
 
+// Reads a vector that other threads read too and nobody writes: with one instruction, which the
+// compiler would not do by itself where the words are used apart.
+__device__ __forceinline__ Vector load_parameters(const Vector* source) {
+    const uint4 words = __ldg(reinterpret_cast<const uint4*>(source));
+    return {{words.x, words.y, words.z, words.w}};
+}
+
 // Brings `bytes`, a multiple of 16, into the L2 cache.
 __device__ __forceinline__ void prefetch([[maybe_unused]] const Vector* source,
                                          [[maybe_unused]] int bytes) {
@@ -178,7 +222,7 @@ load_parameter(const void* data, bool is_f32, std::int64_t column, float absent,
         } else {
 #pragma unroll
             for (int i = 0; i < V; i += 4) {
-                const float4 part = *reinterpret_cast<const float4*>(source + i);
+                const float4 part = __ldg(reinterpret_cast<const float4*>(source + i));
                 out[i] = part.x;
                 out[i + 1] = part.y;
                 out[i + 2] = part.z;
@@ -190,7 +234,7 @@ load_parameter(const void* data, bool is_f32, std::int64_t column, float absent,
             out[0] = Number::widen(static_cast<const typename Number::Storage*>(data)[column]);
         } else {
             static_assert(V == kVector<Number>);
-            unpack<Number>(*vectors_at<Number>(data, column), out);
+            unpack<Number>(load_parameters(vectors_at<Number>(data, column)), out);
         }
     }
 }

@@ -10,10 +10,14 @@
 #include <array>
 #include <atomic>
 #include <cuda_runtime.h>
+#include <type_traits>
 
 namespace rownorm {
 
 constexpr int kMaxDevices = 64;
+
+template <int kValue>
+using Constant = std::integral_constant<int, kValue>;
 
 inline int current_device() {
     int device = 0;
@@ -31,13 +35,50 @@ inline int multiprocessors() {
     return known[device];
 }
 
-// How many rows later a row that is prefetched is read: half of those that are at work at once.
-inline std::int64_t
-rows_ahead(const Problem& problem, std::int64_t row_bytes, int block, int rows) {
-    const std::int64_t resident =
-        static_cast<std::int64_t>(multiprocessors()) * (kForwardThreadsPerSm / block) * rows;
-    const bool pays = row_bytes >= kPrefetchBytes && problem.rows >= kPrefetchRounds * resident;
-    return pays ? resident / 2 : 0;
+// How a launch of the forward kernels spreads the rows.
+struct ForwardLaunch {
+    Spread spread;
+    dim3 grid;
+    dim3 block;
+    int ahead; // so many rows later is a row read that is prefetched; 0: none is
+};
+
+inline ForwardLaunch forward_launch(const Problem& problem, const Spread& s, int threads) {
+    const int side = threads < kForwardBlockThreads ? kForwardBlockThreads / threads : 1;
+    const int rows = side * s.rows_per_thread; // of a block
+    const std::int64_t blocks = (problem.rows + rows - 1) / rows * s.ranks;
+    // Half of the rows that are at work at once.
+    const std::int64_t resident = static_cast<std::int64_t>(multiprocessors()) *
+                                  (kForwardThreadsPerSm / (threads * side)) * rows / s.ranks;
+    const bool pays =
+        static_cast<std::int64_t>(s.slice) * s.ranks * kVectorBytes >= kPrefetchBytes &&
+        problem.rows >= kPrefetchRounds * resident;
+    return {s,
+            dim3(static_cast<unsigned>(blocks)),
+            dim3(static_cast<unsigned>(threads), static_cast<unsigned>(side)),
+            pays ? static_cast<int>(resident / 2) : 0};
+}
+
+// Calls body with the numbers of vectors and rows of a thread, and with the threads of a block at
+// most.
+template <typename Body>
+void with_holding(const Spread& s, const Body& body) {
+    const auto is = [&](int vectors, int rows) {
+        return s.vectors_per_thread == vectors && s.rows_per_thread == rows;
+    };
+    if (is(1, 1)) {
+        return body(Constant<1>{}, Constant<1>{}, Constant<512>{});
+    }
+    if (is(1, 4)) {
+        return body(Constant<1>{}, Constant<4>{}, Constant<512>{});
+    }
+    if (is(2, 2)) {
+        return body(Constant<2>{}, Constant<2>{}, Constant<512>{});
+    }
+    if (is(4, 1)) {
+        return body(Constant<4>{}, Constant<1>{}, Constant<1024>{});
+    }
+    return body(Constant<8>{}, Constant<1>{}, Constant<1024>{});
 }
 
 // Whether the device has clusters and `kernel` was compiled for them.

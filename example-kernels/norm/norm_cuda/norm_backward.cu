@@ -36,7 +36,7 @@ bool vectors_fit(const Problem& problem, const BackwardBuffers& b) {
 
 template <typename Number, bool kCentred>
 constexpr auto kRingKernel =
-    backward_ring<Number, kCentred, kRingVectors, kRingStages, kRingThreads>;
+    backward_ring<Number, kCentred, kRingVectors, kRingStages, kRingLag, kRingThreads>;
 
 std::size_t ring_bytes(int threads) {
     return static_cast<std::size_t>(threads) * kRingStages * 2 * kRingVectors * kVectorBytes;
@@ -104,7 +104,7 @@ RingPlan ring_plan(const Problem& problem) {
     if (s.threads == 0 || problem.rows > kMostRows) {
         return {};
     }
-    const int rows = s.threads < kRingBlockThreads ? kRingBlockThreads / s.threads : 1;
+    const int rows = ring_rows(s.threads, problem.rows, multiprocessors(), kCentred);
     const int resident = resident_units<Number, kCentred>(s.threads * rows, s.ranks);
     const std::int64_t groups = (problem.rows + rows - 1) / rows;
     const std::int64_t units =
@@ -208,9 +208,11 @@ void launch_all(const Problem& problem, const BackwardBuffers& buffers, cudaStre
     if (buffers.grad_weight != nullptr || buffers.grad_bias != nullptr) {
         const auto blocks =
             static_cast<unsigned>((problem.cols + kFinalizeColumns - 1) / kFinalizeColumns);
-        finalize<Number>
-            <<<dim3(blocks, kCentred ? 2 : 1), dim3(kFinalizeColumns, kFinalizeRows), 0, stream>>>(
-                problem, buffers, static_cast<int>(partial_rows));
+        const int rows = partial_rows <= kFewPartials ? kFewFinalizeRows : kFinalizeRows;
+        finalize<Number><<<dim3(blocks, kCentred ? 2 : 1),
+                           dim3(kFinalizeColumns, static_cast<unsigned>(rows)),
+                           0,
+                           stream>>>(problem, buffers, static_cast<int>(partial_rows));
     }
 }
 

@@ -288,7 +288,8 @@ __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
     float total = 0.0F;
     if (column < problem.cols) {
 #pragma unroll 8
-        for (int row = static_cast<int>(threadIdx.y); row < partial_rows; row += kFinalizeRows) {
+        for (int row = static_cast<int>(threadIdx.y); row < partial_rows;
+             row += static_cast<int>(blockDim.y)) {
             total += plane[row * problem.cols + column];
         }
     }
@@ -297,7 +298,7 @@ __global__ void __launch_bounds__(kFinalizeColumns* kFinalizeRows)
     if (threadIdx.y != 0 || column >= problem.cols) {
         return;
     }
-    for (int i = 1; i < kFinalizeRows; ++i) {
+    for (int i = 1; i < static_cast<int>(blockDim.y); ++i) {
         total += sums[i][threadIdx.x];
     }
     store_parameter<Number>(out, problem.weight_dtype == DType::f32, column, total);

@@ -3,43 +3,51 @@
 // The forward launcher.
 #include "launch.h"
 #include "norm_forward.cuh"
+#include "norm_forward_scalar.cuh"
 
 namespace rownorm {
 namespace {
 
+constexpr Work work_of(Kind kind) {
+    switch (kind) {
+    case Kind::layer:
+        return Work::layer;
+    case Kind::add_rms:
+        return Work::add;
+    default:
+        return Work::rms;
+    }
+}
+
 template <typename Number, Kind K>
 void launch(const Problem& problem, const ForwardBuffers& buffers, cudaStream_t stream) {
-    Spread s{0, 0, 0, 0};
+    Spread s{0, 0, 0, 0, 0};
     if (vectors_fit<Number>(problem, buffers)) {
-        s = forward_spread(problem.cols / kVector<Number>,
+        s = forward_spread(work_of(K),
+                           problem.cols / kVector<Number>,
                            problem.rows,
-                           K == Kind::add_rms ? 2 : 1,
-                           has_clusters(forward_rows<Number, K, 8, 1024>));
+                           rows_are_even(problem, buffers),
+                           has_clusters(forward_rows<Number, K, 8, 1, 1024>));
     }
     if (s.threads == 0) {
         forward_scalar<Number, K>
             <<<static_cast<unsigned>(problem.rows), kScalarThreads, 0, stream>>>(problem, buffers);
         return;
     }
-    const int rows = s.threads < kForwardBlockThreads ? kForwardBlockThreads / s.threads : 1;
-    const dim3 block(static_cast<unsigned>(s.threads), static_cast<unsigned>(rows));
-    const auto grid = static_cast<unsigned>((problem.rows + rows - 1) / rows * s.ranks);
-    const auto ahead =
-        s.ranks == 1
-            ? static_cast<int>(rows_ahead(
-                  problem, problem.cols / kVector<Number> * kVectorBytes, s.threads * rows, rows))
-            : 0;
-    const auto enqueue = [&](auto kernel) {
-        launch(kernel, grid, block, 0, s.ranks, stream, problem, buffers, s.ranks, s.slice, ahead);
-    };
-    switch (s.vectors_per_thread) {
-    case 1:
-        return enqueue(forward_rows<Number, K, 1, 512>);
-    case 4:
-        return enqueue(forward_rows<Number, K, 4, 512>);
-    default:
-        return enqueue(forward_rows<Number, K, 8, 1024>);
-    }
+    const ForwardLaunch how = forward_launch(problem, s, s.threads);
+    with_holding(s, [&](auto vectors, auto rows, auto threads) {
+        launch(forward_rows<Number, K, vectors(), rows(), threads()>,
+               how.grid,
+               how.block,
+               0,
+               s.ranks,
+               stream,
+               problem,
+               buffers,
+               s.ranks,
+               s.slice,
+               how.ahead);
+    });
 }
 
 template <typename Number>

@@ -39,7 +39,12 @@ __device__ __forceinline__ float scale_for(float largest, const float* bound) {
     if (bound != nullptr) {
         largest = fminf(largest, *bound);
     }
-    return fmaxf(largest / kLargestQuantum, kSmallestScale);
+    // largest / kLargestQuantum, correctly rounded, without the general division.
+    constexpr float kInverse = 1.0F / kLargestQuantum;
+    const float quotient = largest * kInverse;
+    const float rest = fmaf(-kLargestQuantum, quotient, largest);
+    const float exact = isinf(quotient) ? quotient : fmaf(rest, kInverse, quotient);
+    return fmaxf(exact, kSmallestScale);
 }
 
 // The largest value over `lanes` neighbouring lanes.
@@ -60,64 +65,113 @@ __device__ __forceinline__ float block_max(float value, float (&warps)[32]) {
     return lane_max(threadIdx.x % 32 < blockDim.x / 32 ? warps[threadIdx.x % 32] : 0.0F, 32);
 }
 
-// One row a block of a multiple of 32 threads: a group is whole neighbouring lanes.
-template <typename Number, Kind K, int N, int T>
-__global__ void __launch_bounds__(T, kForwardThreadsPerSm / T) quantized_rows(
-    const Problem problem, const ForwardBuffers buffers, const Quant quant, int slice, int ahead) {
-    constexpr int kV = kVector<Number>;
-    constexpr int kLanes = static_cast<int>(kGroup) / kV;
-    __shared__ float warps[32];
-    const std::int64_t row = blockIdx.x;
-    const int stride = static_cast<int>(blockDim.x);
-    Vector kept[N] = {};
-    normalise<Number, K, N>(
-        problem, buffers, 1, slice, ahead, [&](std::int64_t, int n, int, const Vector& result) {
-            kept[n] = result;
-        });
-    const auto largest_of = [&](int n) {
-        float v[kV];
-        unpack<Number>(kept[n], v);
-        float largest = 0.0F;
+// The largest absolute value of some vectors.
+template <typename Number>
+class LargestValue {
+public:
+    __device__ __forceinline__ void add(const Vector& vector) {
 #pragma unroll
-        for (int i = 0; i < kV; ++i) {
-            largest = fmaxf(largest, fabsf(v[i]));
-        }
-        return largest;
-    };
-    float scale = 1.0F;
-    if (quant.scaling == Scaling::per_tensor) {
-        scale = *quant.buffers.scale;
-    } else if (quant.scaling == Scaling::per_token) {
-        float largest = 0.0F;
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            largest = fmaxf(largest, largest_of(n));
-        }
-        scale = scale_for(block_max(largest, warps), quant.buffers.bound);
-        if (threadIdx.x == 0) {
-            quant.buffers.scales[row] = scale;
+        for (int w = 0; w < 4; ++w) {
+            word_ = Number::larger(word_, vector.word[w]);
         }
     }
-    float inverse = 1.0F / scale;
-    std::uint8_t* out = static_cast<std::uint8_t*>(quant.buffers.out) + row * problem.cols;
+
+    __device__ __forceinline__ float get() const {
+        float v[kPerWord<Number>];
+        Number::unpack(word_, v);
+        float largest = v[0];
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-        const int v = static_cast<int>(threadIdx.x) + n * stride;
-        if (quant.scaling == Scaling::per_group) {
-            scale = scale_for(lane_max(largest_of(n), kLanes), nullptr);
-            inverse = 1.0F / scale;
-            if (v < slice && v % kLanes == 0) {
-                quant.buffers.scales[row * (problem.cols / kGroup) + v / kLanes] = scale;
+        for (int i = 1; i < kPerWord<Number>; ++i) {
+            largest = fmaxf(largest, v[i]);
+        }
+        return largest;
+    }
+
+private:
+    std::uint32_t word_ = 0;
+};
+
+// The results of normalise() stay in registers while their scales are found. Neighbouring lanes
+// hold neighbouring vectors and a row has whole groups of lanes, so a group of elements is one of
+// lanes. kGiven: the scale is given, so the results need not stay.
+template <typename Number, Kind K, bool kGiven, int N, int R, int T>
+__global__ void __launch_bounds__(T, kForwardThreadsPerSm / T)
+    quantized_rows(const Problem problem,
+                   const ForwardBuffers buffers,
+                   const Quant quant,
+                   int ranks,
+                   int slice,
+                   int ahead) {
+    constexpr int kV = kVector<Number>;
+    constexpr int kLanes = static_cast<int>(kGroup) / kV;
+    __shared__ ForwardTotals<K, R> totals;
+    const ForwardSums<K, R> sums(totals, ranks);
+    const ThreadRows<R> rows(problem, ranks);
+    const Share share = share_of(ranks, slice, static_cast<int>(problem.cols / kV), N);
+    const auto store_scaled = [&](int r, int v, const Vector& result, float inverse) {
+        float value[kV];
+        unpack<Number>(result, value);
+#pragma unroll
+        for (int i = 0; i < kV; ++i) {
+            value[i] *= inverse;
+        }
+        store_e4m3(static_cast<std::uint8_t*>(quant.buffers.out) + rows.row(r) * problem.cols +
+                       static_cast<std::int64_t>(v) * kV,
+                   value);
+    };
+    const auto normalise_into = [&](const auto& emit) {
+        normalise<Number, K, N, R>(problem, buffers, ranks, slice, ahead, sums, emit);
+    };
+    if constexpr (kGiven) {
+        const float inverse = 1.0F / *quant.buffers.scale;
+        normalise_into(
+            [&](int r, int, int v, const Vector& result) { store_scaled(r, v, result, inverse); });
+        return;
+    }
+    Vector kept[R][N] = {};
+    normalise_into([&](int r, int n, int, const Vector& result) { kept[r][n] = result; });
+    float largest[R] = {};
+    if (quant.scaling == Scaling::per_token) {
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            LargestValue<Number> all;
+#pragma unroll
+            for (int n = 0; n < N; ++n) {
+                all.add(kept[r][n]);
+            }
+            largest[r] = all.get();
+        }
+        sums.post(largest, 1, Largest{});
+        sums.wait(1);
+        sums.collect(largest, 1, Largest{});
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        float scale = 1.0F;
+        if (quant.scaling == Scaling::per_token) {
+            scale = scale_for(largest[r], quant.buffers.bound);
+            if (share.first == 0 && rows.live(r)) {
+                quant.buffers.scales[rows.row(r)] = scale;
             }
         }
-        if (v < slice) {
-            float value[kV];
-            unpack<Number>(kept[n], value);
+        float inverse = 1.0F / scale;
 #pragma unroll
-            for (int i = 0; i < kV; ++i) {
-                value[i] *= inverse;
+        for (int n = 0; n < N; ++n) {
+            const int v = share.first + n * static_cast<int>(blockDim.x);
+            const bool held = n < share.count && rows.live(r);
+            if (quant.scaling == Scaling::per_group) {
+                LargestValue<Number> group;
+                group.add(kept[r][n]);
+                scale = scale_for(lane_max(group.get(), kLanes), nullptr);
+                inverse = 1.0F / scale;
+                if (held && v % kLanes == 0) {
+                    quant.buffers.scales[rows.row(r) * (problem.cols / kGroup) + v / kLanes] =
+                        scale;
+                }
             }
-            store_e4m3(out + static_cast<std::int64_t>(v) * kV, value);
+            if (held) {
+                store_scaled(r, v, kept[r][n], inverse);
+            }
         }
     }
 }
@@ -197,25 +251,46 @@ void launch(const Problem& problem,
             const ForwardBuffers& buffers,
             const Quant& quant,
             cudaStream_t stream) {
-    const auto grid = static_cast<unsigned>(problem.rows);
-    const std::int64_t vectors = problem.cols / kVector<Number>;
+    constexpr int kLanes = static_cast<int>(kGroup) / kVector<Number>;
+    Spread s{0, 0, 0, 0, 0};
     const bool aligned = reinterpret_cast<std::uintptr_t>(quant.buffers.out) % 8 == 0;
-    if (!aligned || vectors > 8 * 1024 || !vectors_fit<Number>(problem, buffers)) {
-        quantized_scalar<Number, K><<<grid, kScalarThreads, 0, stream>>>(problem, buffers, quant);
+    if (aligned && vectors_fit<Number>(problem, buffers)) {
+        s = forward_spread(Work::quantized,
+                           problem.cols / kVector<Number>,
+                           problem.rows,
+                           rows_are_even(problem, buffers),
+                           has_clusters(quantized_rows<Number, K, false, 8, 1, 1024>));
+    }
+    if (s.threads == 0) {
+        quantized_scalar<Number, K>
+            <<<static_cast<unsigned>(problem.rows), kScalarThreads, 0, stream>>>(
+                problem, buffers, quant);
         return;
     }
-    const int per_thread = vectors <= 512 && problem.rows <= kFewRows ? 1 : 8;
-    const int threads = std::max(32, threads_for(vectors, per_thread));
-    const auto block = static_cast<unsigned>(threads);
-    const auto slice = static_cast<int>(vectors);
-    const auto ahead = static_cast<int>(rows_ahead(problem, vectors * kVectorBytes, threads, 1));
-    if (per_thread == 1) {
-        quantized_rows<Number, K, 1, 512>
-            <<<grid, block, 0, stream>>>(problem, buffers, quant, slice, ahead);
-    } else {
-        quantized_rows<Number, K, 8, 1024>
-            <<<grid, block, 0, stream>>>(problem, buffers, quant, slice, ahead);
-    }
+    const bool grouped = quant.scaling == Scaling::per_group;
+    const ForwardLaunch how =
+        forward_launch(problem, s, grouped ? std::max(s.threads, kLanes) : s.threads);
+    const auto enqueue = [&](auto kernel) {
+        launch(kernel,
+               how.grid,
+               how.block,
+               0,
+               s.ranks,
+               stream,
+               problem,
+               buffers,
+               quant,
+               s.ranks,
+               s.slice,
+               how.ahead);
+    };
+    with_holding(s, [&](auto vectors, auto rows, auto threads) {
+        if (quant.scaling == Scaling::per_tensor) {
+            enqueue(quantized_rows<Number, K, true, vectors(), rows(), threads()>);
+        } else {
+            enqueue(quantized_rows<Number, K, false, vectors(), rows(), threads()>);
+        }
+    });
 }
 
 template <typename Number>

@@ -1,135 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over a row that several warps, or several blocks, share; copies into shared memory. A row
-// too long for one block is cut into slices over a cluster of blocks (sm_90 and later), which write
-// their partial sums into each other's shared memory.
+// Sums over a row that several warps, or several blocks, share. A row too long for one block is cut
+// into slices over a cluster of blocks (sm_90 and later), which write their partial sums into each
+// other's shared memory.
 #pragma once
 
-#include "device.cuh"
+#include "async.cuh"
 
 #include <type_traits>
 
 namespace rownorm {
 
-// Partial sums of K values, one for each warp of the row, in two sets used in turns.
-template <int K>
+// Partial sums of K values, one for each warp of the row, in sets used in turns (a power of two).
+template <int K, int kSets>
 struct RowTotals {
-    float part[2][K][32 * kMaxRanks];
-    std::uint64_t barrier[2]; // of the cluster, for either set
+    alignas(8) float part[kSets][32 * kMaxRanks][K];
+    std::uint64_t barrier[kSets]; // of the cluster, for every set
 };
 
-// Shared memory is addressed by its 32-bit addresses: generic ones cost instructions.
-__device__ __forceinline__ void copy_async(unsigned place, const Vector* global) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(global) : "memory");
-}
+// How values are put together; 0 is the start of either, as the largest are those of absolute
+// values.
+struct Add {
+    __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
+};
 
-__device__ __forceinline__ Vector load_place(unsigned place) {
-    Vector v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-                 : "r"(place));
-    return v;
-}
+struct Largest {
+    __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
 
-__device__ __forceinline__ void store_place(unsigned place, const Vector& v) {
-    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(place),
-                 "r"(v.word[0]),
-                 "r"(v.word[1]),
-                 "r"(v.word[2]),
-                 "r"(v.word[3])
-                 : "memory");
-}
-
-__device__ __forceinline__ void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// Waits until at most kPending of this thread's groups of copies are on their way.
-template <int kPending>
-__device__ __forceinline__ void wait_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
-#if __CUDA_ARCH__ >= 900
-
-// A barrier that counts bytes: a phase ends when its one arrival has come and so have all the
-// bytes that the arrival announced.
-__device__ __forceinline__ void start_barrier(std::uint64_t* barrier) {
-    const auto place = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(place) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-__device__ __forceinline__ void announce_bytes(std::uint64_t* barrier, int bytes) {
-    const auto place = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(place), "r"(bytes)
-                 : "memory");
-}
-
-__device__ __forceinline__ void wait_phase(std::uint64_t* barrier, int parity) {
-    const auto place = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
-    asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again;\n"
-                 "}" ::"r"(place),
-                 "r"(parity)
-                 : "memory");
-}
-
-// Writes into the same place of another block of the cluster; its barrier counts the bytes.
-__device__ __forceinline__ void
-send(float* place, std::uint64_t* barrier, float value, unsigned rank) {
-    unsigned there;
-    unsigned there_barrier;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(there)
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(place))), "r"(rank));
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(there_barrier)
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(barrier))), "r"(rank));
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(there),
-        "r"(__float_as_uint(value)),
-        "r"(there_barrier)
-        : "memory");
-}
-
-__device__ __forceinline__ void arrive_cluster() {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-
-__device__ __forceinline__ void wait_cluster() {
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-#endif
-
-template <int K>
-__device__ __forceinline__ void sum_over_lanes(float (&value)[K], int lanes) {
+template <int K, typename Combine>
+__device__ __forceinline__ void over_lanes(float (&value)[K], int lanes, const Combine& combine) {
     for (int offset = lanes / 2; offset > 0; offset /= 2) {
 #pragma unroll
         for (int k = 0; k < K; ++k) {
-            value[k] += __shfl_xor_sync(0xffffffffU, value[k], offset);
+            value[k] = combine(value[k], __shfl_xor_sync(0xffffffffU, value[k], offset));
         }
     }
 }
 
-// The sums of a row, in two steps: post, then wait and collect. In a cluster a warp posts the sums
-// of one turn after it has collected those of the turn before, so a set is free when it is written
-// again; and it has received all that was sent to it before it ends. The order of additions depends
-// on the launch's shape alone.
-template <int K>
+// Two values over a warp in half the steps: each half of the lanes takes one of them. Lanes below
+// 16 return what becomes of the first, the others what becomes of the second.
+template <typename Combine>
+__device__ __forceinline__ float pair_over_warp(const float (&value)[2], const Combine& combine) {
+    const bool upper = (threadIdx.x & 16) != 0;
+    float mine[1] = {upper ? value[1] : value[0]};
+    const float other = upper ? value[0] : value[1];
+    mine[0] = combine(mine[0], __shfl_xor_sync(0xffffffffU, other, 16));
+    over_lanes(mine, 16, combine);
+    return mine[0];
+}
+
+// The sums of rows (or what `Combine` makes of them), in two steps: post, then wait and collect.
+// Turns count from 0. The caller posts turn t + lag after it has collected turn t - 1 at the
+// latest, and kSets is 2 * lag at least: other warps, and other blocks of the cluster, are a lag
+// behind at most, so a set is free when it is written again. A block has received all that was sent
+// to it before it ends. The order of additions depends on the launch's shape alone.
+template <int K, int kSets>
 class RowSums {
 public:
-    __device__ RowSums(RowTotals<K>& totals, int ranks)
+    __device__ RowSums(RowTotals<K, kSets>& totals, int ranks)
         : totals_(totals), ranks_(ranks), warps_(static_cast<int>(blockDim.x) / 32) {
 #if __CUDA_ARCH__ >= 900
         if (ranks_ > 1) {
             if (threadIdx.x == 0) {
-                start_barrier(&totals_.barrier[0]);
-                start_barrier(&totals_.barrier[1]);
+#pragma unroll
+                for (int set = 0; set < kSets; ++set) {
+                    start_barrier(&totals_.barrier[set]);
+                }
             }
             arrive_cluster();
         }
@@ -145,48 +82,34 @@ public:
 #endif
     }
 
-    __device__ __forceinline__ void post(float (&value)[K], int turn) const {
+    template <typename Combine = Add>
+    __device__ __forceinline__ void
+    post(float (&value)[K], int turn, const Combine& combine = {}) const {
         if (warps_ == 0) {
-            sum_over_lanes(value, static_cast<int>(blockDim.x));
+            over_lanes(value, static_cast<int>(blockDim.x), combine);
             return;
         }
-        sum_over_lanes(value, 32);
-        const int lane = static_cast<int>(threadIdx.x) % 32;
+        if (warps_ == 1 && ranks_ == 1) {
+            over_lanes(value, 32, combine);
+            return;
+        }
         const int warp = static_cast<int>(threadIdx.x) / 32;
-        if (ranks_ == 1) {
-            if (lane == 0 && warps_ > 1) {
-#pragma unroll
-                for (int k = 0; k < K; ++k) {
-                    totals_.part[turn & 1][k][static_cast<int>(threadIdx.y) * warps_ + warp] =
-                        value[k];
-                }
-            }
-            return;
-        }
-#if __CUDA_ARCH__ >= 900
-        if (threadIdx.x == 0) {
-            announce_bytes(&totals_.barrier[turn & 1],
-                           ranks_ * warps_ * K * static_cast<int>(sizeof(float)));
-        }
-        if (lane < ranks_) {
-            const int rank = static_cast<int>(blockIdx.x) & (ranks_ - 1);
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        if constexpr (K == 2) {
+            deliver(pair_over_warp(value, combine), turn, warp, lane / 16, lane % 16);
+        } else {
+            over_lanes(value, 32, combine);
 #pragma unroll
             for (int k = 0; k < K; ++k) {
-                send(&totals_.part[turn & 1][k][rank * warps_ + warp],
-                     &totals_.barrier[turn & 1],
-                     value[k],
-                     static_cast<unsigned>(lane));
+                deliver(value[k], turn, warp, k, lane);
             }
         }
-#endif
     }
 
-    // `round` counts the turns from 0.
-    __device__ __forceinline__ void wait([[maybe_unused]] int turn,
-                                         [[maybe_unused]] int round) const {
+    __device__ __forceinline__ void wait([[maybe_unused]] int turn) const {
 #if __CUDA_ARCH__ >= 900
         if (ranks_ > 1) {
-            wait_phase(&totals_.barrier[turn & 1], (round >> 1) & 1);
+            wait_phase(&totals_.barrier[turn & (kSets - 1)], turn / kSets & 1);
             return;
         }
 #endif
@@ -195,26 +118,63 @@ public:
         }
     }
 
-    __device__ __forceinline__ void collect(float (&value)[K], int turn) const {
+    template <typename Combine = Add>
+    __device__ __forceinline__ void
+    collect(float (&value)[K], int turn, const Combine& combine = {}) const {
         const int count = warps_ * ranks_;
         if (count <= 1) {
             return; // post left the sums in every thread
         }
         const int lane = static_cast<int>(threadIdx.x) % 32;
-        const int first = static_cast<int>(threadIdx.y) * warps_;
+        const float(*part)[K] =
+            totals_.part[turn & (kSets - 1)] + static_cast<int>(threadIdx.y) * warps_;
 #pragma unroll
         for (int k = 0; k < K; ++k) {
-            const float* part = totals_.part[turn & 1][k] + first;
-            value[k] = lane < count ? part[lane] : 0.0F;
-            for (int i = lane + 32; i < count; i += 32) {
-                value[k] += part[i];
+            value[k] = lane < count ? part[lane][k] : 0.0F;
+        }
+#pragma unroll 1
+        for (int i = lane + 32; i < count; i += 32) {
+#pragma unroll
+            for (int k = 0; k < K; ++k) {
+                value[k] = combine(value[k], part[i][k]);
             }
         }
-        sum_over_lanes(value, 32);
+        if constexpr (K == 2) {
+            const float mine = pair_over_warp(value, combine);
+            value[0] = __shfl_sync(0xffffffffU, mine, 0);
+            value[1] = __shfl_sync(0xffffffffU, mine, 16);
+        } else {
+            over_lanes(value, 32, combine);
+        }
     }
 
 private:
-    RowTotals<K>& totals_;
+    // Value k of a warp, which some lanes hold: lane `rank` of them sends it to that block.
+    __device__ __forceinline__ void
+    deliver(float value, int turn, int warp, int k, int rank) const {
+        const int set = turn & (kSets - 1);
+        if (ranks_ == 1) {
+            if (rank == 0) {
+                totals_.part[set][static_cast<int>(threadIdx.y) * warps_ + warp][k] = value;
+            }
+            return;
+        }
+#if __CUDA_ARCH__ >= 900
+        if (threadIdx.x == 0 && k == 0) {
+            announce_bytes(&totals_.barrier[set],
+                           ranks_ * warps_ * K * static_cast<int>(sizeof(float)));
+        }
+        if (rank < ranks_) {
+            const int own = static_cast<int>(blockIdx.x) & (ranks_ - 1);
+            send(&totals_.part[set][own * warps_ + warp][k],
+                 &totals_.barrier[set],
+                 value,
+                 static_cast<unsigned>(rank));
+        }
+#endif
+    }
+
+    RowTotals<K, kSets>& totals_;
     int ranks_;
     int warps_;
 };
@@ -278,8 +238,8 @@ public:
         for (int n = 0; n < N; ++n) {
             packed_[n] = pack<Number>(filler);
             if (data != nullptr && !mixed_ && n < share.count) {
-                packed_[n] = static_cast<const Vector*>(
-                    data)[share.first + n * static_cast<int>(blockDim.x)];
+                packed_[n] = load_parameters(static_cast<const Vector*>(data) + share.first +
+                                             n * static_cast<int>(blockDim.x));
             }
         }
     }
@@ -291,6 +251,26 @@ public:
         } else {
             unpack<Number>(packed_[n], out);
         }
+    }
+
+    // Whether they are of another type than the rows: then they have no packed form.
+    __device__ __forceinline__ bool mixed() const {
+        return mixed_;
+    }
+
+    __device__ __forceinline__ Vector packed(int n, std::int64_t v) const {
+        if (N != 0) {
+            return packed_[n];
+        }
+        if (data_ != nullptr) {
+            return load_parameters(static_cast<const Vector*>(data_) + v);
+        }
+        float filler[kVector<Number>];
+#pragma unroll
+        for (int i = 0; i < kVector<Number>; ++i) {
+            filler[i] = absent_;
+        }
+        return pack<Number>(filler);
     }
 
 private:

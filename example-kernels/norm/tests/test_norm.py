@@ -11,8 +11,9 @@ SEED = 0
 EPS = 1e-6
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 MODES = ["torch", "llama", "gemma"]
-# rows x columns: around a vector (4 or 8 elements), a warp, the spread of a row over threads, the
-# largest rows that stay in registers (65536 16-bit, 32768 32-bit elements; backward 16384, 8192).
+# rows x columns: around a vector (4 or 8 elements), a warp, the spread of a row over threads, many
+# short rows (a thread has several), the largest rows of a block (65536 16-bit, 32768 32-bit
+# elements; 32768 and 16384 with a second operand).
 SIZES = [
     (1, 1),
     (3, 7),
@@ -20,6 +21,10 @@ SIZES = [
     (37, 64),
     (9, 128),
     (300, 256),
+    (1001, 8),
+    (515, 128),
+    (303, 264),
+    (261, 512),
     (4, 511),
     (4, 512),
     (3, 1000),
@@ -33,6 +38,7 @@ SIZES = [
     (2, 32768),
     (2, 65536),
     (2, 65544),
+    (2, 131072),
 ]
 # absolute and relative, for values of the order of 1
 TOLERANCE = {
@@ -215,7 +221,7 @@ def test_layer_norm_far_from_zero(kernel, device):
 
 
 GRADIENT_SIZES = [(1, 1), (3, 7), (70, 64), (300, 256), (5, 511), (1000, 512), (65, 4096)]
-GRADIENT_SIZES += [(3, 8192), (3, 16384), (2, 16392), (5, 40000)]
+GRADIENT_SIZES += [(3, 8192), (3, 16384), (2, 16392), (5, 40000), (3000, 128), (40, 65536)]
 
 
 def _gradients(out, grads, inputs):
@@ -382,7 +388,8 @@ def test_bad_arguments_are_named(kernel, device, case):
         call()
 
 
-FP8_SIZES = [(1, 128), (3, 256), (37, 1024), (300, 4096), (2, 8320), (3, 16384), (2, 65536), (2, 65664)]
+FP8_SIZES = [(1, 128), (3, 256), (301, 128), (515, 384), (37, 1024), (300, 4096), (2, 8320)]
+FP8_SIZES += [(3, 16384), (2, 65536), (2, 65664), (2, 131072)]
 
 
 def _quantised(value, scale):
@@ -613,7 +620,7 @@ def test_more_than_2_31_elements(kernel, device):
 
 @pytest.mark.sanitize
 @pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
-@pytest.mark.parametrize("size", [(3, 7), (37, 64), (3, 520), (2, 4096), (40, 2048)], ids=size_id)
+@pytest.mark.parametrize("size", [(3, 7), (37, 64), (3, 520), (2, 4096), (40, 2048), (2, 66000), (301, 128)], ids=size_id)
 def test_small_cases_for_the_sanitizer(kernel, device, size, dtype):
     x, r, w = (
         tensor(s, dtype, device, i).requires_grad_()
@@ -622,3 +629,7 @@ def test_small_cases_for_the_sanitizer(kernel, device, size, dtype):
     y, total = kernel.autograd.add_rms_norm(x, r, w, EPS)
     (kernel.autograd.layer_norm(y, w, w, 1e-5) + total).sum().backward()
     assert x.grad.isfinite().all() and w.grad.isfinite().all()
+    out = torch.empty(size, dtype=torch.float8_e4m3fn, device=device)
+    scales = torch.empty(size[0], 1, device=device)
+    kernel.rms_norm_dynamic_per_token_quant(out, x.detach(), w.detach(), scales, EPS)
+    assert scales.isfinite().all() and out.float().isfinite().all()
