@@ -10,11 +10,13 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,6 +51,7 @@ public:
     explicit Outside(const test::TempDir& dir) : dir_{dir} {
         listen_tcp();
         listen_abstract();
+        start_victim();
         std::filesystem::create_directories(dir / "work");
         std::filesystem::create_directories(dir / "scratch");
         std::filesystem::create_directories(dir / "probe");
@@ -70,6 +73,7 @@ public:
     ~Outside() {
         ::close(tcp_);
         ::close(abstract_);
+        end_victim();
         ::close(descriptor_);
         ::shmctl(memory_, IPC_RMID, nullptr);
         if (session_key_ > 0) {
@@ -92,7 +96,7 @@ public:
             return name_;
         }
         if (word == "PID") {
-            return std::to_string(::getpid());
+            return std::to_string(victim_);
         }
         if (word == "MEMORY") {
             return std::to_string(memory_);
@@ -137,7 +141,31 @@ private:
         REQUIRE(::listen(abstract_, 64) == 0);
     }
 
+    /// A process whose number no process in a fresh sandbox has: in a container this test itself
+    /// may be number 2, and so is the attempt inside.
+    void start_victim() {
+        constexpr pid_t kBeyondSandbox = 64;
+        while (victim_ < kBeyondSandbox) {
+            end_victim();
+            victim_ = ::fork();
+            REQUIRE(victim_ >= 0);
+            if (victim_ == 0) {
+                ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+                ::pause();
+                ::_exit(0);
+            }
+        }
+    }
+
+    void end_victim() const {
+        if (victim_ > 0) {
+            ::kill(victim_, SIGKILL);
+            ::waitpid(victim_, nullptr, 0);
+        }
+    }
+
     const test::TempDir& dir_;
+    pid_t victim_ = -1;
     int tcp_ = -1;
     int abstract_ = -1;
     int port_ = 0;
