@@ -37,33 +37,60 @@ void NinjaParser::line(std::string_view text) {
     constexpr std::string_view kFailed = "FAILED: ";
     if (text.starts_with(kMark)) {
         in_failure_ = false;
-        const auto fields = split(text.substr(kMark.size()), ' ');
-        if (fields.size() < 3) {
-            return;
-        }
-        const auto finished = parse_unsigned(fields[0]);
-        const auto total = parse_unsigned(fields[1]);
-        if (finished && total && on_progress_) {
-            const std::size_t rest = kMark.size() + fields[0].size() + fields[1].size() + 2;
-            on_progress_(
-                {.finished = *finished, .total = *total, .what = std::string{text.substr(rest)}});
-        }
-        return;
-    }
-    if (text.starts_with(kFailed)) {
+        progress(text.substr(kMark.size()));
+    } else if (text.starts_with(kFailed)) {
         in_failure_ = true;
         const std::string_view outputs = trim(text.substr(kFailed.size()));
         failures_.push_back({.output = std::string{outputs.substr(0, outputs.find(' '))}});
-        return;
-    }
-    if (text.starts_with("ninja: ")) {
+    } else if (text.starts_with("ninja: ")) {
         in_failure_ = false;
         messages_ += std::string{text} + "\n";
+    } else if (in_failure_) {
+        failures_.back().text += std::string{text} + "\n";
+    } else {
+        said(text);
+    }
+}
+
+void NinjaParser::progress(std::string_view text) {
+    step_ = {};
+    warned_ = false;
+    const auto fields = split(text, ' ');
+    if (fields.size() < 3) {
         return;
     }
-    if (in_failure_) {
-        failures_.back().text += std::string{text} + "\n";
+    const auto finished = parse_unsigned(fields[0]);
+    const auto total = parse_unsigned(fields[1]);
+    step_.what = text.substr(fields[0].size() + fields[1].size() + 2);
+    if (finished && total && on_progress_) {
+        on_progress_({.finished = *finished, .total = *total, .what = step_.what});
     }
+}
+
+/// A warning is kept with the lines around it: the place before it, the excerpt after it.
+void NinjaParser::said(std::string_view text) {
+    if (step_.what.empty() || step_.text.size() > kWarningBytes) {
+        return;
+    }
+    step_.text += std::string{text} + "\n";
+    if (step_.text.size() > kWarningBytes) {
+        step_.text += "...\n";
+    }
+    if (warned_) {
+        warnings_.back().text = step_.text;
+    } else if (is_warning(text)) {
+        warned_ = true;
+        warnings_.push_back(step_);
+    }
+}
+
+bool is_warning(std::string_view line) {
+    // "a.cpp:1:2: warning: ...", "a.cu(3): warning #177-D: ...", "ptxas warning : Registers are
+    // spilled ...", "ptxas info : (C7510) Potential Performance Loss: wgmma ... serialized ..."
+    return line.find("warning:") != std::string_view::npos ||
+           line.find("warning #") != std::string_view::npos || line.starts_with("ptxas warning") ||
+           line.starts_with("nvcc warning") ||
+           line.find("Potential Performance Loss") != std::string_view::npos;
 }
 
 sandbox::SandboxSpec ninja_sandbox(const NinjaRequest& request) {
@@ -158,6 +185,7 @@ Result<NinjaResult> run_ninja(const NinjaRequest& request,
     parser.finish();
     NinjaResult result{.status = ran->status,
                        .failures = parser.failures(),
+                       .warnings = parser.warnings(),
                        .messages = parser.messages(),
                        .wall_seconds = ran->wall_seconds};
     if (!result.status.ok() && result.failures.empty() && result.messages.empty()) {

@@ -28,6 +28,20 @@ struct NinjaFailure {
     bool operator==(const NinjaFailure&) const = default;
 };
 
+/// What the tools of a step that succeeded warned of: "CUDA relu.cu [9.0]" and their words, cut
+/// after kWarningBytes. g++, clang and nvcc warnings, ptxas's spills and serialised wgmma.
+struct StepWarning {
+    std::string what{};
+    std::string text{};
+
+    bool operator==(const StepWarning&) const = default;
+};
+
+inline constexpr std::size_t kWarningBytes = 4096;
+
+/// Whether a line of a compiler is one that its user should see.
+[[nodiscard]] bool is_warning(std::string_view line);
+
 /// Reads Ninja's output as it comes (NINJA_STATUS = kNinjaStatus).
 class NinjaParser {
 public:
@@ -40,13 +54,21 @@ public:
 
     [[nodiscard]] const std::vector<NinjaFailure>& failures() const { return failures_; }
 
+    [[nodiscard]] const std::vector<StepWarning>& warnings() const { return warnings_; }
+
     /// Lines of Ninja itself: "ninja: error: ...".
     [[nodiscard]] const std::string& messages() const { return messages_; }
 
 private:
     void line(std::string_view text);
+    void progress(std::string_view text);
+    void said(std::string_view text);
 
     std::function<void(const NinjaProgress&)> on_progress_;
+    /// The step whose words come, and whether it warned.
+    StepWarning step_;
+    bool warned_ = false;
+    std::vector<StepWarning> warnings_;
     std::string pending_;
     std::vector<NinjaFailure> failures_;
     std::string messages_;
@@ -77,6 +99,7 @@ struct NinjaRequest {
 struct NinjaResult {
     sys::ExitStatus status{};
     std::vector<NinjaFailure> failures{};
+    std::vector<StepWarning> warnings{};
     std::string messages{};
     double wall_seconds = 0;
 };

@@ -34,6 +34,41 @@ TEST_CASE("Ninja's output becomes progress and failures, however it is cut", "[b
     REQUIRE(parser.failures().size() == 1);
     CHECK(parser.failures()[0] == NinjaFailure{"tu/b.o", "g++ -c b.cpp\nb.cpp:1: error: no\n"});
     CHECK(parser.messages() == "ninja: build stopped: subcommand failed.\n");
+    CHECK(parser.warnings() ==
+          std::vector<StepWarning>{{"C++ c.cpp", "c.cpp:1: warning: not a failure\n"}});
+}
+
+TEST_CASE("a step that succeeds is heard when it warns", "[build][ninja]") {
+    const auto [line, warns] = GENERATE(table<std::string, bool>(
+        {{"a.cpp:1:2: warning: unused variable 'x' [-Wunused-variable]", true},
+         {"a.cu(3): warning #177-D: variable \"x\" was declared but never referenced", true},
+         {"ptxas warning : Registers are spilled to local memory in function 'f', 8 bytes", true},
+         {"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+          "serialized due to the presence of Extern calls in the function 'f'",
+          true},
+         {"ptxas info    : Used 32 registers, 400 bytes cmem[0]", false},
+         {"In file included from a.cu:1:", false}}));
+    NinjaParser parser{{}};
+    parser.feed("before any step: warning: not of a step\n@kb 1 1 CUDA a.cu [9.0]\nfirst\n" + line +
+                "\nlast\n");
+    parser.finish();
+    CAPTURE(line);
+    CHECK(parser.warnings() ==
+          (warns ? std::vector<StepWarning>{{"CUDA a.cu [9.0]", "first\n" + line + "\nlast\n"}}
+                 : std::vector<StepWarning>{}));
+    CHECK(parser.failures().empty());
+}
+
+TEST_CASE("what a step says is bounded", "[build][ninja]") {
+    NinjaParser parser{{}};
+    parser.feed("@kb 1 1 C++ a.cpp\n");
+    for (int i = 0; i < 1000; ++i) {
+        parser.feed("a.cpp:1:2: warning: the same again and again\n");
+    }
+    parser.finish();
+    REQUIRE(parser.warnings().size() == 1);
+    CHECK(parser.warnings()[0].text.size() < kWarningBytes + 100);
+    CHECK(parser.warnings()[0].text.ends_with("...\n"));
 }
 
 TEST_CASE("the sandbox of a build has one writable place besides the cache", "[build][ninja]") {

@@ -217,6 +217,7 @@ private:
         KB_TRY(fs.make_directories(workspace_.scratch()));
         KB_TRY(const NinjaResult result,
                run_ninja(request, services_.processes, events_.on_progress));
+        report_.warnings = result.warnings;
         KB_TRY(report_.compiled, pool.read_log(fs));
         KB_TRY(learn_costs(
             fs, workspace_, costs_beside(options_.store), input_.plan, report_.compiled));

@@ -72,6 +72,8 @@ struct BuildReport {
     std::vector<VariantResult> variants{};
     std::vector<std::string> fresh{};
     std::vector<StepFailure> failures{};
+    /// Of the steps that ran; a hit of the cache repeats them, an object that is there does not.
+    std::vector<StepWarning> warnings{};
     /// Compiler runs of this build, slowest first; hits of the cache do not run.
     std::vector<LaunchRecord> compiled{};
     std::size_t objects_wanted = 0;

@@ -52,6 +52,15 @@ void render_error(const Error& error, Terminal& terminal) {
     terminal.err(fmt::format("error: {}\n", error.to_text()));
 }
 
+std::string escape_lines(std::string_view text) {
+    std::string out;
+    for (const std::string_view line : split(text, '\n')) {
+        out += escape_control(line) + "\n";
+    }
+    out.pop_back();
+    return out;
+}
+
 std::string render_table(const std::vector<std::vector<std::string>>& rows) {
     std::vector<std::size_t> widths;
     for (const auto& row : rows) {

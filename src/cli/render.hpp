@@ -21,6 +21,8 @@ void render_diagnostics(const Diagnostics& diagnostics,
 [[nodiscard]] document::Node to_json(const Diagnostics& diagnostics);
 /// "error: context: message", once.
 void render_error(const Error& error, Terminal& terminal);
+/// Foreign text of several lines for a terminal: line ends stay, other control characters do not.
+[[nodiscard]] std::string escape_lines(std::string_view text);
 /// Columns padded to the widest cell, two spaces between; no trailing white space.
 [[nodiscard]] std::string render_table(const std::vector<std::vector<std::string>>& rows);
 /// "12.3 s", "340 ms", "2 min 05 s".

@@ -31,5 +31,10 @@ TEST_CASE("times read as people say them", "[cli][render]") {
     CHECK(human_seconds(125) == "2 min 05 s");
 }
 
+TEST_CASE("foreign lines keep their ends and nothing else", "[cli][render]") {
+    CHECK(escape_lines("a\x1b[2J\n\tb\r\n") == "a\\x1b[2J\n\tb\\x0d\n");
+    CHECK(escape_lines("").empty());
+}
+
 } // namespace
 } // namespace kb::cli

@@ -37,6 +37,10 @@ rm -rf k/build; build k --matrix >/dev/null 2>&1 # the script is that of the las
 cp "k/.kernel-builder/work/link/$cuda/"*.so with.so; rm -rf "k/.kernel-builder/work/link" k/.kernel-builder/work/tu
 check "build.sh works without kernel-builder" env PATH=/usr/bin:/bin sh k/.kernel-builder/work/build.sh "$cuda"
 check "and makes the same bytes" cmp with.so "k/.kernel-builder/work/link/$cuda/$(basename "k/build/$cuda/"*.so)"
+# Steps that succeed are heard when they warn.
+cp -r other/place/k2 loud; rm -rf loud/.kernel-builder loud/build
+printf 'static int loud(int x) { if (x < 1U) return 1; }\nint louder(int x) { return loud(x); }\n' >>loud/tiny_cpu/relu.cpp
+check_exit 0 "relu.cpp:[0-9]+:[0-9]+: warning: " "a compiler's warning is shown" build loud --backend cpu --no-cache
 # A commit that touches one kernel file compiles that file and the bindings (they carry the ops id).
 echo '// changed' >>other/place/k2/tiny_cpu/relu.cpp; build other/place/k2 --matrix --no-cache --json >one.json 2>/dev/null
 equal "one changed CPU source compiles it and the two bindings" "$(compiled one.json)" 3

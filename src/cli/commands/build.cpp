@@ -521,11 +521,15 @@ private:
     }
 
     void render(const build::BuildReport& report, const Services& services) const {
+        for (const build::StepWarning& warning : report.warnings) {
+            services.terminal.err(fmt::format(
+                "\nwarning: {}\n{}", escape_control(warning.what), escape_lines(warning.text)));
+        }
         for (const build::StepFailure& failure : report.failures) {
             services.terminal.err(fmt::format("\nfailed: {} (for {})\n{}",
                                               failure.what,
                                               join(failure.variants, ", "),
-                                              failure.text));
+                                              escape_lines(failure.text)));
         }
         std::vector<std::vector<std::string>> rows;
         for (const build::VariantResult& v : report.variants) {

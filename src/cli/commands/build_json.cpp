@@ -72,10 +72,15 @@ document::Node json_of(const build::BuildReport& report) {
                                              {"variants", document::Node::strings(f.variants)},
                                              {"output", f.text}}));
     }
+    document::Node warnings = document::Node::array();
+    for (const build::StepWarning& w : report.warnings) {
+        warnings.push(document::Node::table({{"what", w.what}, {"output", w.text}}));
+    }
     return document::Node::table({{"schema", "kernel-builder/build/1"},
                                   {"variants", std::move(variants)},
                                   {"up-to-date", document::Node::strings(report.fresh)},
                                   {"failures", std::move(failures)},
+                                  {"warnings", std::move(warnings)},
                                   {"units", report.objects_wanted},
                                   {"compiled", report.compiled.size()},
                                   {"seconds", report.seconds}});
