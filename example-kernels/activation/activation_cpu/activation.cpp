@@ -1,52 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The readable version: one loop, one element at a time.
+// The readable version: one loop, one element at a time. Where the processor has AVX2 or AVX-512,
+// the loops of loops_simd.h do the same in vectors.
 #include "../activation_common/activation.h"
 
 #include "../activation_common/functions.h"
 #include "float16.h"
+#include "loops.h"
+#include "rows.h"
 
-#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 namespace activation {
 namespace {
-
-// Splits the element range [begin, end) into pieces that stay inside one row and calls
-// piece(row, first column, last column + 1).
-template <typename Piece>
-void for_each_row_piece(Shape shape, std::int64_t begin, std::int64_t end, const Piece& piece) {
-    for (std::int64_t at = begin; at < end;) {
-        const std::int64_t row = at / shape.cols;
-        const std::int64_t from = at - row * shape.cols;
-        const std::int64_t to = std::min(shape.cols, from + (end - at));
-        piece(row, from, to);
-        at += to - from;
-    }
-}
-
-// Where the operands of output column i lie in the two parts of an input row.
-struct Operand {
-    std::int64_t a;
-    std::int64_t b;
-};
-
-template <Form M>
-Operand operand(std::int64_t i) {
-    return M == Form::interleaved ? Operand{2 * i, 2 * i} : Operand{i, i};
-}
-
-// Where the second part begins.
-template <Form M>
-std::int64_t second_operand(Shape shape) {
-    switch (M) {
-    case Form::unary:
-        return 0;
-    case Form::interleaved:
-        return 1;
-    default:
-        return shape.cols;
-    }
-}
 
 template <typename Number>
 struct ForwardVisitor {
@@ -58,17 +25,16 @@ struct ForwardVisitor {
 
     template <Function F, Form M>
     void run() const {
-        const std::int64_t halves = M == Form::unary ? 1 : 2;
         for_each_row_piece(
             shape, begin, end, [&](std::int64_t row, std::int64_t from, std::int64_t to) {
                 Storage* out = static_cast<Storage*>(buffers.out) + row * shape.cols;
                 const Storage* a =
-                    static_cast<const Storage*>(buffers.x) + row * halves * shape.cols;
+                    static_cast<const Storage*>(buffers.x) + row * kHalves<M> * shape.cols;
                 const Storage* b = a + second_operand<M>(shape);
                 for (std::int64_t i = from; i < to; ++i) {
-                    const Operand at = operand<M>(i);
+                    const std::int64_t at = i * kStep<M>;
                     out[i] = Number::narrow(forward_element<F, M, Number, PlainMath>(
-                        Number::widen(a[at.a]), Number::widen(b[at.b]), scalars));
+                        Number::widen(a[at]), Number::widen(b[at]), scalars));
                 }
             });
     }
@@ -84,10 +50,9 @@ struct BackwardVisitor {
 
     template <Function F, Form M>
     void run() const {
-        const std::int64_t halves = M == Form::unary ? 1 : 2;
         for_each_row_piece(
             shape, begin, end, [&](std::int64_t row, std::int64_t from, std::int64_t to) {
-                const std::int64_t offset = row * halves * shape.cols;
+                const std::int64_t offset = row * kHalves<M> * shape.cols;
                 const Storage* grad =
                     static_cast<const Storage*>(buffers.grad_out) + row * shape.cols;
                 const Storage* a = static_cast<const Storage*>(buffers.x) + offset;
@@ -95,15 +60,15 @@ struct BackwardVisitor {
                 Storage* grad_a = static_cast<Storage*>(buffers.grad_x) + offset;
                 Storage* grad_b = grad_a + second_operand<M>(shape);
                 for (std::int64_t i = from; i < to; ++i) {
-                    const Operand at = operand<M>(i);
+                    const std::int64_t at = i * kStep<M>;
                     const Gradients<float> g =
                         backward_element<F, M, Number, PlainMath>(Number::widen(grad[i]),
-                                                                  Number::widen(a[at.a]),
-                                                                  Number::widen(b[at.b]),
+                                                                  Number::widen(a[at]),
+                                                                  Number::widen(b[at]),
                                                                   scalars);
-                    grad_a[at.a] = Number::narrow(g.a);
+                    grad_a[at] = Number::narrow(g.a);
                     if constexpr (M != Form::unary) {
-                        grad_b[at.b] = Number::narrow(g.b);
+                        grad_b[at] = Number::narrow(g.b);
                     }
                 }
             });
@@ -116,23 +81,44 @@ void run(const Activation& activation,
          Shape shape,
          std::int64_t begin,
          std::int64_t end) {
-    switch (activation.dtype) {
-    case DType::f32:
-        return visit(activation, Visitor<Float32>{buffers, shape, activation.scalars, begin, end});
-    case DType::f16:
-        return visit(activation, Visitor<Float16>{buffers, shape, activation.scalars, begin, end});
-    case DType::bf16:
-        return visit(activation, Visitor<BFloat16>{buffers, shape, activation.scalars, begin, end});
-    }
+    with_number(activation.dtype, [&](auto number) {
+        visit(activation,
+              Visitor<decltype(number)>{buffers, shape, activation.scalars, begin, end});
+    });
 }
 
 } // namespace
+
+const Loops* loops() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    static const Loops* const best = []() -> const Loops* {
+        const char* asked = std::getenv("ACTIVATION_CPU"); // for tests: avx2 or portable
+        const auto is = [asked](const char* name) {
+            return asked != nullptr && std::strcmp(asked, name) == 0;
+        };
+        __builtin_cpu_init();
+        if (is("portable") || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+            !__builtin_cpu_supports("f16c")) {
+            return nullptr;
+        }
+        const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return wide && !is("avx2") ? &loops_avx512() : &loops_avx2();
+    }();
+    return best;
+#else
+    return nullptr;
+#endif
+}
 
 void forward_cpu(const Activation& activation,
                  const ForwardBuffers& buffers,
                  Shape shape,
                  std::int64_t begin,
                  std::int64_t end) {
+    if (const Loops* best = loops()) {
+        return best->forward(activation, buffers, shape, begin, end);
+    }
     run<ForwardVisitor>(activation, buffers, shape, begin, end);
 }
 
@@ -141,6 +127,9 @@ void backward_cpu(const Activation& activation,
                   Shape shape,
                   std::int64_t begin,
                   std::int64_t end) {
+    if (const Loops* best = loops()) {
+        return best->backward(activation, buffers, shape, begin, end);
+    }
     run<BackwardVisitor>(activation, buffers, shape, begin, end);
 }
 
@@ -171,14 +160,9 @@ void silu_and_mul_fp8(const QuantBuffers& buffers,
 
 void silu_and_mul_fp8_cpu(
     DType dtype, const QuantBuffers& buffers, Shape shape, std::int64_t begin, std::int64_t end) {
-    switch (dtype) {
-    case DType::f32:
-        return silu_and_mul_fp8<Float32>(buffers, shape, begin, end);
-    case DType::f16:
-        return silu_and_mul_fp8<Float16>(buffers, shape, begin, end);
-    case DType::bf16:
-        return silu_and_mul_fp8<BFloat16>(buffers, shape, begin, end);
-    }
+    with_number(dtype, [&](auto number) {
+        silu_and_mul_fp8<decltype(number)>(buffers, shape, begin, end);
+    });
 }
 
 } // namespace activation

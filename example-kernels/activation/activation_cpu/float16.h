@@ -5,10 +5,13 @@
 // library support for 16-bit floats is needed.
 #pragma once
 
+#include "../activation_common/activation.h"
+
 #include <cstdint>
 #include <cstring>
 
 namespace activation {
+namespace { // several instruction sets include this: no symbol may be shared between them
 
 inline float from_bits(std::uint32_t bits) {
     float value;
@@ -85,6 +88,19 @@ struct Float16 {
     static float round(float v) { return widen(narrow(v)); }
 };
 
+// Calls body with a value of the number type that `dtype` names.
+template <typename Body>
+void with_number(DType dtype, const Body& body) {
+    switch (dtype) {
+    case DType::f32:
+        return body(Float32{});
+    case DType::f16:
+        return body(Float16{});
+    case DType::bf16:
+        return body(BFloat16{});
+    }
+}
+
 // The 8-bit float e4m3 (no infinities), to nearest, ties to even, saturated at 448.
 inline std::uint8_t to_e4m3(float v) {
     const std::uint32_t bits = to_bits(v);
@@ -104,4 +120,5 @@ inline std::uint8_t to_e4m3(float v) {
     return static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120U << 3)));
 }
 
+} // namespace
 } // namespace activation
