@@ -8,6 +8,8 @@
 #include "rows.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace rownorm {
@@ -278,9 +280,17 @@ struct WideParameters {
 const RowLoops* row_loops() {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
     static const RowLoops* const best = []() -> const RowLoops* {
+        const char* asked = std::getenv("NORM_CPU"); // for tests: avx2 or portable
+        const auto is = [asked](const char* name) {
+            return asked != nullptr && std::strcmp(asked, name) == 0;
+        };
         __builtin_cpu_init();
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        if (is("portable")) {
+            return nullptr;
+        }
+        if (!is("avx2") && __builtin_cpu_supports("avx512f") &&
+            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl")) {
             return &row_loops_avx512();
         }
         if (__builtin_cpu_supports("avx2")) { // no processor has it without F16C
