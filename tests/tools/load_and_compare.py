@@ -3,12 +3,13 @@
 """Loads a kernel of `kernel-builder init` with the stock client and compares it with torch.
 
 usage: load_and_compare.py OWNER/REPO [VERSION]. Run it under `kernel-builder testshell --as cpu` on a machine without a
-GPU. Exit 0 only when the CPU variant was loaded and every number matched.
+GPU. Exit 0 only when the CPU variant was loaded, every number matched and the repository's page is the filled card.
 """
 import pathlib
 import sys
 
 import torch
+from huggingface_hub import hf_hub_download
 from kernels import get_kernel
 
 
@@ -26,6 +27,8 @@ def main():
             out = kernel.relu(x)
             torch.testing.assert_close(out, torch.relu(x), rtol=0, atol=0)
     print("12 comparisons with torch are equal")
+    card = pathlib.Path(hf_hub_download(repo, "README.md", repo_type="kernel")).read_text()
+    assert f'get_kernel("{repo}"' in card and "{{" not in card, card
 
 
 if __name__ == "__main__":
