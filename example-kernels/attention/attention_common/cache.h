@@ -26,8 +26,10 @@ struct CacheLayout {
 //   int4   (code - zero) * scale: codes 0 ... 15, channel 2 i in the low half of byte i, channel
 //          2 i + 1 in the high half; each `group` channels of a row have a pair (scale, zero) of
 //          fp16, zero an integer 0 ... 15
+//   fp4    e2m1, two a byte as in int4, times the scale of its group in one byte: e4m3 for 16
+//          channels (NVFP4), or e8m0, a power of 2, for 32 (MXFP4)
 // times the descale of its sequence and head.
-enum class CacheFormat : std::uint8_t { plain, fp8, int4 };
+enum class CacheFormat : std::uint8_t { plain, fp8, int4, fp4 };
 
 // Of head h of sequence b at b * batch + h * head; null: 1.
 struct Descale {
@@ -38,12 +40,25 @@ struct Descale {
 
 struct Quantization {
     CacheFormat format;
-    std::int64_t group; // int4: channels of a scale; divides head_dim
+    std::int64_t group; // int4, fp4: channels of a scale; divides head_dim
+    bool powers;        // fp4: the scales are e8m0
     Descale k_descale, v_descale;
-    void* k_scales; // int4: pairs of fp16, where the rows of codes are
+    void* k_scales; // int4, fp4: where the rows of codes are
     void* v_scales;
-    Strides k_scale_strides, v_scale_strides; // in fp16; the pairs of a row are contiguous
+    Strides k_scale_strides, v_scale_strides; // in bytes; the scales of a row are contiguous
 };
+
+ATTENTION_INLINE constexpr std::int64_t cache_row_bytes_of(CacheFormat format,
+                                                           std::int64_t channels) {
+    return format == CacheFormat::plain ? 2 * channels
+           : format == CacheFormat::fp8 ? channels
+                                        : channels / 2;
+}
+
+// What a group's scales take.
+ATTENTION_INLINE constexpr std::int64_t cache_scale_bytes_of(CacheFormat format) {
+    return format == CacheFormat::int4 ? 4 : format == CacheFormat::fp4 ? 1 : 0;
+}
 
 ATTENTION_INLINE float descale_of(const Descale& descale, std::int64_t batch, std::int64_t head) {
     return descale.data == nullptr ? 1.0F
@@ -61,7 +76,7 @@ struct CacheBuffers {
     float* partial_out; // [splits, batch * heads * seqlen_q, padded head_dim]; null for one split
     float* partial_lse; // [splits, batch * heads * seqlen_q]
     CacheLayout cache;
-    Strides q_strides, k_strides, v_strides, out_strides; // int4: of k and v in bytes
+    Strides q_strides, k_strides, v_strides, out_strides; // codes: of k and v in bytes
     Quantization quantization;
     Extras extras;
 };

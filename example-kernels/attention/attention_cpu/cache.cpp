@@ -31,10 +31,13 @@ void load_cache_row(const Quantization& quantization,
         return;
     }
     const auto* codes = static_cast<const std::uint8_t*>(rows.data) + at;
-    const Int4Row int4{codes, static_cast<const std::uint16_t*>(rows.scales) + scales_at};
+    const auto* scales = static_cast<const std::uint8_t*>(rows.scales) + scales_at;
+    const Int4Row int4{codes, reinterpret_cast<const std::uint16_t*>(scales)};
+    const Fp4Row fp4{codes, scales, quantization.powers};
     for (std::int64_t i = 0; i < rows.width; ++i) {
-        const float value = quantization.format == CacheFormat::fp8
-                                ? Float8::widen(codes[i])
+        const float value = quantization.format == CacheFormat::fp8 ? Float8::widen(codes[i])
+                            : quantization.format == CacheFormat::fp4
+                                ? fp4.at(i, quantization.group)
                                 : int4.at(i, quantization.group);
         row[static_cast<std::size_t>(i)] = value * rows.descale;
     }
@@ -123,14 +126,23 @@ void append_row(const Problem& problem,
                 codes[i] = Float8::narrow(value);
             }
         }
-        if (quantization.format == CacheFormat::int4) {
-            auto* pairs = static_cast<std::uint16_t*>(scales) +
-                          cache_at(b.cache, scale_place, batch, head, at);
-            for (std::int64_t i = 0; i < width; i += quantization.group) {
-                store_int4_group(
-                    &values[static_cast<std::size_t>(i)], quantization.group, codes + i / 2, pairs);
-                pairs += 2;
+        if (quantization.format == CacheFormat::fp8) {
+            return;
+        }
+        auto* target_scales =
+            static_cast<std::uint8_t*>(scales) + cache_at(b.cache, scale_place, batch, head, at);
+        for (std::int64_t i = 0; i < width; i += quantization.group) {
+            const float* group = &values[static_cast<std::size_t>(i)];
+            if (quantization.format == CacheFormat::int4) {
+                store_int4_group(group,
+                                 quantization.group,
+                                 codes + i / 2,
+                                 reinterpret_cast<std::uint16_t*>(target_scales));
+            } else {
+                store_fp4_group(
+                    group, quantization.group, quantization.powers, codes + i / 2, target_scales);
             }
+            target_scales += cache_scale_bytes_of(quantization.format);
         }
     };
     append(b.k_new,

@@ -44,9 +44,9 @@ struct OnlineSoftmax {
     float highest[kQueryTiles][2];
     float total[kQueryTiles][2]; // of this thread's keys
 
-    // The highest may fall behind the truth by this, in units of log2: the weights stay small
-    // enough for 16 bits, and the sums need not be scaled in most steps.
-    static constexpr float kSlack = 8.0F;
+    // The highest may fall behind the truth by this, in units of log2: the weights, times a scale,
+    // stay small enough for 16 bits, and the sums need not be scaled in most steps.
+    static constexpr float kSlack = 4.0F;
 
     __device__ __forceinline__ OnlineSoftmax() {
 #pragma unroll
@@ -77,12 +77,11 @@ struct OnlineSoftmax {
         }
     }
 
-    // The weights, as the right operand of the product with the values. `o` is scaled if need be.
-    template <typename Number, int kTiles>
+    // The scores become weights. `o` is scaled if need be.
+    template <int kTiles>
     __device__ __forceinline__ void weigh(float (&s)[kKeyTiles][kQueryTiles][4],
                                           float to_log2,
-                                          float (&o)[kTiles][kQueryTiles][4],
-                                          std::uint32_t (&p)[kKeyTiles][kQueryTiles][2]) {
+                                          float (&o)[kTiles][kQueryTiles][4]) {
         float step_highest[kQueryTiles][2];
         bool behind = false;
 #pragma unroll
@@ -99,22 +98,31 @@ struct OnlineSoftmax {
             raise(step_highest, o);
         }
 #pragma unroll
-        for (int n = 0; n < kQueryTiles; ++n) {
-            float base[2];
+        for (int i = 0; i < 2 * kQueryTiles; ++i) {
+            const float mine = highest[i / 2][i % 2];
+            const float base = mine == -INFINITY ? 0.0F : mine;
 #pragma unroll
-            for (int e = 0; e < 2; ++e) {
-                base[e] = highest[n][e] == -INFINITY ? 0.0F : highest[n][e];
+            for (int m = 0; m < 2 * kKeyTiles; ++m) {
+                float& value = s[m / 2][i / 2][m % 2 * 2 + i % 2];
+                value = fast_exp2(fmaf(value, to_log2, -base));
+                total[i / 2][i % 2] += value;
             }
+        }
+    }
+
+    // The weights as the right operand of the product with the values, which are in `rows`.
+    template <typename Format>
+    static __device__ __forceinline__ void pack(std::uint32_t (&p)[kKeyTiles][kQueryTiles][2],
+                                                const float (&s)[kKeyTiles][kQueryTiles][4],
+                                                const unsigned char* rows) {
 #pragma unroll
-            for (int m = 0; m < kKeyTiles; ++m) {
+        for (int i = 0; i < 2 * kKeyTiles; ++i) {
+            const float factor = Format::weight_factor(rows, i);
 #pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    float& value = s[m][n][c];
-                    value = fast_exp2(fmaf(value, to_log2, -base[c % 2]));
-                    total[n][c % 2] += value;
-                }
-                p[m][n][0] = transposed(Number::pack(s[m][n][0], s[m][n][1]));
-                p[m][n][1] = transposed(Number::pack(s[m][n][2], s[m][n][3]));
+            for (int n = 0; n < kQueryTiles; ++n) {
+                const float* pair = &s[i / 2][n][i % 2 * 2];
+                p[i / 2][n][i % 2] =
+                    transposed(Format::Number::pack(pair[0] * factor, pair[1] * factor));
             }
         }
     }
@@ -187,8 +195,7 @@ __global__ void __launch_bounds__(kThreads,
                                                  head_kv,
                                                  static_cast<int>(problem.head_dim_v),
                                                  static_cast<int>(quantization.group));
-    const ScalePlaces places =
-        Format::scale_places(static_cast<int>(quantization.group), keys.groups, values.groups);
+    const ScalePlaces places = Format::scale_places(quantization, keys, values);
     const int length = static_cast<int>(sequence.k_length);
 
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -270,24 +277,26 @@ __global__ void __launch_bounds__(kThreads,
     float o[kHeadDim / 16][kQueryTiles][4] = {};
     OnlineSoftmax<kKeyTiles, kQueryTiles> softmax;
     __syncthreads(); // the queries are here
+    const auto sums = Format::template query_sums<kQueryTiles>(q_tile);
     for (int step = 0; step < steps; ++step) {
         wait_copies<Tile::depth - 2>();
         __syncwarp(); // the keys are here; the warp is done with the values before them
         load_values(step + kAhead - 1);
         const unsigned char* slot = ring + 2 * (step % kAhead) * kSlot;
         float s[kKeyTiles][kQueryTiles][4] = {};
-        Format::multiply_keys(s, q_tile, slot, places);
+        Format::multiply_keys(s, q_tile, slot, places, sums);
         const int key = (begin + step) * Tile::keys + warp * Tile::warp_keys;
         const bool adjusted =
             always_adjusted || key < common_begin || key + Tile::warp_keys > common_end;
         if (adjusted) {
             softmax.adjust(s, queries, key + lane / 4, capped, to_tanh, to_log2);
         }
-        std::uint32_t p[kKeyTiles][kQueryTiles][2];
-        softmax.template weigh<Number>(s, adjusted ? 1.0F : to_log2, o, p);
+        softmax.weigh(s, adjusted ? 1.0F : to_log2, o);
         wait_copies<Tile::depth - 2>();
         __syncwarp(); // the values are here; the warp is done with the keys
         load_keys(step + kAhead);
+        std::uint32_t p[kKeyTiles][kQueryTiles][2];
+        softmax.template pack<Format>(p, s, slot + kSlot);
         Format::multiply_values(o, p, slot + kSlot, places);
     }
     wait_copies<0>();
@@ -340,15 +349,22 @@ inline bool cache_vectors_fit(const Problem& problem, const CacheBuffers& buffer
     };
     const auto aligned = [&](const void* data, const Strides& strides, std::int64_t head_dim) {
         const int element = quantization.format == CacheFormat::plain ? 2 : 1;
-        const std::int64_t width =
-            quantization.format == CacheFormat::int4 ? head_dim / 2 : head_dim * element;
+        const std::int64_t width = cache_row_bytes_of(quantization.format, head_dim);
         return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && width % 16 == 0 &&
                strides.batch * element % 16 == 0 && strides.row * element % 16 == 0 &&
                strides.head * element % 16 == 0 && fits(strides, element);
     };
+    const auto scales_fit = [&](const void* data, const Strides& strides, std::int64_t head_dim) {
+        const std::int64_t bytes = cache_scale_bytes_of(quantization.format);
+        return bytes == 0 ||
+               (reinterpret_cast<std::uintptr_t>(data) % 4 == 0 &&
+                head_dim / quantization.group * bytes % 4 == 0 && strides.batch % 4 == 0 &&
+                strides.row % 4 == 0 && strides.head % 4 == 0 && fits(strides, 1));
+    };
     return aligned(buffers.k, buffers.k_strides, problem.head_dim) &&
            aligned(buffers.v, buffers.v_strides, problem.head_dim_v) &&
-           fits(quantization.k_scale_strides, 2) && fits(quantization.v_scale_strides, 2);
+           scales_fit(quantization.k_scales, quantization.k_scale_strides, problem.head_dim) &&
+           scales_fit(quantization.v_scales, quantization.v_scale_strides, problem.head_dim_v);
 }
 
 template <typename Format, int kQueryTiles>
@@ -405,8 +421,13 @@ cudaError_t launch_cache_format(const Problem& problem,
     switch (buffers.quantization.format) {
     case CacheFormat::fp8:
         return launch_cache_rows<Fp8Format<kDim>>(problem, buffers, splits, stream);
+    case CacheFormat::fp4:
+        return launch_cache_rows<Fp4Format<kDim>>(problem, buffers, splits, stream);
     case CacheFormat::int4:
-        return launch_cache_rows<Int4Format<kDim>>(problem, buffers, splits, stream);
+        return buffers.quantization.group == problem.head_dim &&
+                       problem.head_dim_v == problem.head_dim
+                   ? launch_cache_rows<Int4RowFormat<kDim>>(problem, buffers, splits, stream)
+                   : launch_cache_rows<Int4Format<kDim>>(problem, buffers, splits, stream);
     default:
         return problem.dtype == DType::f16
                    ? launch_cache_rows<PlainFormat<Float16, kDim>>(problem, buffers, splits, stream)

@@ -72,6 +72,54 @@ __device__ void append_int4_group(
     }
 }
 
+// To the nearest number of e2m1, of two the one with an even code; beyond 6: 6.
+__device__ __forceinline__ unsigned narrow_e2m1(float value) {
+    const float magnitude = fabsf(value);
+    const int code = (magnitude > 0.25F) + (magnitude >= 0.75F) + (magnitude > 1.25F) +
+                     (magnitude >= 1.75F) + (magnitude > 2.5F) + (magnitude >= 3.5F) +
+                     (magnitude > 5.0F);
+    return static_cast<unsigned>(code) | (signbit(value) ? 8U : 0U);
+}
+
+// The same for e2m1. The scale makes the largest number 6 (e4m3), or less than 8 (e8m0).
+template <typename Element>
+__device__ void append_fp4_group(const Element* values,
+                                 int count,
+                                 float descale,
+                                 bool powers,
+                                 unsigned char* codes,
+                                 unsigned char* scale) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    float highest =
+        lane < count ? fabsf(__fdiv_rn(to_float(values[lane]), descale)) : 0.0F; // count <= 32
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffU, highest, step));
+    }
+    unsigned bits = 0;
+    float factor = 0.0F;
+    if (powers) {
+        bits = static_cast<unsigned>(
+            min(max(static_cast<int>(__float_as_uint(highest) >> 23) - 2, 0), 254));
+        factor = __uint_as_float(bits == 0 ? 0x00400000U : bits << 23);
+    } else {
+        bits = __nv_cvt_float_to_fp8(__fdiv_rn(highest, 6.0F), __NV_SATFINITE, __NV_E4M3);
+        factor = __half2float(
+            __half(__nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(bits), __NV_E4M3)));
+    }
+    if (lane == 0) {
+        *scale = static_cast<unsigned char>(bits);
+    }
+    const auto code = [&](int i) {
+        return factor == 0.0F
+                   ? 0U
+                   : narrow_e2m1(__fdiv_rn(__fdiv_rn(to_float(values[i]), descale), factor));
+    };
+    if (lane < count / 2) {
+        codes[lane] = static_cast<unsigned char>(code(2 * lane) | code(2 * lane + 1) << 4);
+    }
+}
+
 template <typename Element, CacheFormat kFormat>
 __device__ void append_row(const AppendBuffers& b,
                            const AppendedRows& rows,
@@ -98,11 +146,17 @@ __device__ void append_row(const AppendBuffers& b,
             }
         } else {
             const int group = static_cast<int>(b.quantization.group);
-            auto* pairs = static_cast<__half*>(rows.scales) +
-                          cache_at(b.cache, rows.scale_strides, batch, head, at);
+            auto* scales = static_cast<unsigned char*>(rows.scales) +
+                           cache_at(b.cache, rows.scale_strides, batch, head, at);
             for (int i = 0; i < rows.width; i += group) {
-                append_int4_group(source + i, group, descale, out + i / 2, pairs);
-                pairs += 2;
+                if constexpr (kFormat == CacheFormat::int4) {
+                    append_int4_group(
+                        source + i, group, descale, out + i / 2, reinterpret_cast<__half*>(scales));
+                } else {
+                    append_fp4_group(
+                        source + i, group, descale, b.quantization.powers, out + i / 2, scales);
+                }
+                scales += cache_scale_bytes_of(kFormat);
             }
         }
     }
@@ -152,6 +206,8 @@ AppendKernel kernel_of(CacheFormat format) {
         return append_rows<Element, CacheFormat::fp8>;
     case CacheFormat::int4:
         return append_rows<Element, CacheFormat::int4>;
+    case CacheFormat::fp4:
+        return append_rows<Element, CacheFormat::fp4>;
     default:
         return append_rows<Element, CacheFormat::plain>;
     }

@@ -25,7 +25,8 @@ __device__ __forceinline__ __half2 pair_of(std::uint32_t bits) {
 // e4m3: fp16 holds each of its numbers.
 struct Codes8 {
     static constexpr int per_word = 4;
-    static constexpr int groups_at_once = 0; // no scales
+    static constexpr int least_group = 0; // no scales
+    static constexpr bool scale_a_row = false;
 
     struct Scale {};
 
@@ -60,7 +61,8 @@ struct Codes8 {
 // makes 1024 + c, four bits higher in the number 64 it makes 64 + c; the subtraction is exact.
 struct Codes4 {
     static constexpr int per_word = 8;
-    static constexpr int groups_at_once = 32; // channels that share a scale, at least
+    static constexpr int least_group = 32; // channels that share a scale
+    static constexpr bool scale_a_row = false;
 
     struct Scale {
         __half2 scale;
@@ -112,6 +114,101 @@ struct Codes4 {
         widen(pairs[2], pairs[3], low >> 8, s);
         widen(pairs[4], pairs[5], high, s);
         widen(pairs[6], pairs[7], high >> 8, s);
+    }
+};
+
+// e2m1 with a scale, which comes here as fp16 in the low half. Of an fp16 number that is one of
+// these the low byte is 0, so that a table has all of their high bytes.
+struct Codes4F {
+    static constexpr int per_word = 8;
+    static constexpr int least_group = 16;
+    static constexpr bool scale_a_row = false;
+    static constexpr bool neighbours = true;
+
+    struct Scale {
+        __half2 scale;
+    };
+
+    static __device__ __forceinline__ Scale scale_of(std::uint32_t first, std::uint32_t second) {
+        return {pair_of(__byte_perm(first, second, 0x5410))};
+    }
+
+    // The high bytes of the four codes in the low half.
+    static __device__ __forceinline__ std::uint32_t high_bytes(std::uint32_t codes) {
+        const std::uint32_t magnitudes = __byte_perm(0x3e3c3800U, 0x46444240U, codes & 0x7777U);
+        std::uint32_t signs; // bytes 0xff where a code is negative, else 0x80
+        asm("prmt.b32 %0, %1, %1, %2;" : "=r"(signs) : "r"(0x80808080U), "r"(codes));
+        return magnitudes | (signs << 1 & 0x80808080U);
+    }
+
+    // The pairs of bytes 0 1 and 2 3.
+    static __device__ __forceinline__ void
+    widen(std::uint32_t* pairs, std::uint32_t bytes, const Scale& s) {
+        pairs[0] = bits_of(__hmul2(pair_of(__byte_perm(bytes, 0, 0x1404)), s.scale));
+        pairs[1] = bits_of(__hmul2(pair_of(__byte_perm(bytes, 0, 0x3424)), s.scale));
+    }
+
+    static __device__ __forceinline__ void
+    from_row(std::uint32_t* pairs, std::uint32_t word, const Scale& s) {
+        widen(pairs, high_bytes(word), s);
+        widen(pairs + 2, high_bytes(word >> 16), s);
+    }
+
+    static __device__ __forceinline__ void from_rows(std::uint32_t (&pairs)[8],
+                                                     std::uint32_t first,
+                                                     std::uint32_t second,
+                                                     const Scale& s) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const std::uint32_t a = high_bytes(first >> (16 * half));
+            const std::uint32_t b = high_bytes(second >> (16 * half));
+            widen(pairs + 4 * half, __byte_perm(a, b, 0x5140), s);
+            widen(pairs + 4 * half + 2, __byte_perm(a, b, 0x7362), s);
+        }
+    }
+};
+
+// The same as Codes4 if a row has one scale: the products take it afterwards, and the zero points
+// of keys.
+struct Codes4Row {
+    static constexpr int per_word = Codes4::per_word;
+    static constexpr int least_group = 0;
+    static constexpr bool scale_a_row = true;
+    static constexpr bool neighbours = Codes4::neighbours;
+    // Codes of keys in odd pairs are kept as 64 + c.
+    static constexpr float odd_excess = 64.0F;
+
+    using Scale = Codes4::Scale;
+
+    static __device__ __forceinline__ Scale scale_of(std::uint32_t first, std::uint32_t second) {
+        return Codes4::scale_of(first, second);
+    }
+
+    static __device__ __forceinline__ void
+    from_row(std::uint32_t* pairs, std::uint32_t word, const Scale&) {
+        const __half2 from_1024 = __float2half2_rn(-1024.0F);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const std::uint32_t half = word >> (8 * i);
+            pairs[2 * i] =
+                bits_of(__hadd2(Codes4::set_below(half, 0x000f000fU, 0x64006400U), from_1024));
+            pairs[2 * i + 1] = bits_of(Codes4::set_below(half, 0x00f000f0U, 0x54005400U));
+        }
+    }
+
+    static __device__ __forceinline__ void from_rows(std::uint32_t (&pairs)[8],
+                                                     std::uint32_t first,
+                                                     std::uint32_t second,
+                                                     const Scale& s) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const std::uint32_t four = __byte_perm(first, second, i < 2 ? 0x5410 : 0x7632);
+            const std::uint32_t half = four >> (8 * (i % 2));
+            pairs[2 * i] =
+                bits_of(__hadd2(Codes4::set_below(half, 0x000f000fU, 0x64006400U), s.from_1024));
+            pairs[2 * i + 1] =
+                bits_of(__hadd2(Codes4::set_below(half, 0x00f000f0U, 0x54005400U), s.from_64));
+        }
     }
 };
 

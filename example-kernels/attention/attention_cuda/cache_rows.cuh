@@ -9,7 +9,7 @@
 
 namespace attention {
 
-// Tensors of rows that lie at the same places: codes, and of int4 their scales. In bytes.
+// Tensors of rows that lie at the same places: codes, and their scales. In bytes.
 struct CacheRows {
     const unsigned char* base; // of the head; without pages, of the sequence's first key
     std::int64_t row_stride;
@@ -27,7 +27,7 @@ struct CacheHead {
     unsigned page_shift; // if it is a power of 2, else 32
     unsigned first;      // row of the first key, counted in pages
     int width;           // bytes of a row of codes
-    int groups;          // scales of a row
+    int scale_bytes;     // of a row
 
     struct Place {
         std::int64_t page;
@@ -80,10 +80,10 @@ __device__ __forceinline__ CacheHead cache_head(const void* data,
     constexpr int kElement = kFormat == CacheFormat::plain ? 2 : 1;
     CacheHead h{};
     h.codes = cache_rows(data, strides, kElement, cache, batch, head);
-    h.width = kFormat == CacheFormat::int4 ? head_dim / 2 : head_dim * kElement;
-    if constexpr (kFormat == CacheFormat::int4) {
-        h.scales = cache_rows(scales, scale_strides, 2, cache, batch, head);
-        h.groups = head_dim / group;
+    h.width = static_cast<int>(cache_row_bytes_of(kFormat, head_dim));
+    if constexpr (cache_scale_bytes_of(kFormat) != 0) {
+        h.scales = cache_rows(scales, scale_strides, 1, cache, batch, head);
+        h.scale_bytes = head_dim / group * static_cast<int>(cache_scale_bytes_of(kFormat));
     }
     if (cache.pages != nullptr) {
         h.page = cache.pages + batch * cache.pages_per_sequence;
@@ -110,11 +110,8 @@ load_cache_rows_singly(unsigned char* rows, const CacheHead& head, int first_key
         for (int i = lane; i < Tile::row_bytes; i += 32) {
             target[i] = valid && i < head.width ? source[i] : 0;
         }
-        if constexpr (Tile::format == CacheFormat::int4) {
-            copy_async_word(target + Tile::row_bytes + 4 * lane,
-                            valid ? CacheHead::at(head.scales, place) + 4 * lane : head.scales.base,
-                            valid,
-                            lane < head.groups);
+        if (lane < head.scale_bytes) {
+            target[Tile::row_bytes + lane] = valid ? CacheHead::at(head.scales, place)[lane] : 0;
         }
     }
 }
@@ -147,16 +144,14 @@ load_cache_vectors(unsigned char* rows, const CacheHead& head, int first_key, in
             scale_at = std::uint64_t{page} * head.scales.page_bytes;
         }
         code_at += std::uint64_t{row} * head.codes.row_bytes;
-        copy_async_stream<Tile::row_bytes>(
-            target + chunk * 16, valid ? codes + code_at : codes, valid && in_row);
-        if constexpr (Tile::format == CacheFormat::int4) {
-            // The lane of chunk c also brings the scale of group c: a group has two chunks or
-            // more, or is the whole row.
+        copy_async_stream(target + chunk * 16, valid ? codes + code_at : codes, valid && in_row);
+        if constexpr (cache_scale_bytes_of(Tile::format) != 0) {
+            // The lane of chunk c also brings bytes 4 c ... of the scales: never more than chunks.
             scale_at += std::uint64_t{row} * head.scales.row_bytes;
             copy_async_word(target + Tile::row_bytes + 4 * chunk,
                             valid ? scales + scale_at : head.scales.base,
                             valid,
-                            chunk < head.groups);
+                            4 * chunk < head.scale_bytes);
         }
         target += kRowsAtOnce * Tile::row_stride;
     }

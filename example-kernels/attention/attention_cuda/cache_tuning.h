@@ -35,12 +35,6 @@ constexpr CacheShape cache_shape(CacheFormat format, int padded_dim) {
                                : CacheShape{64, 8, 2, 2};
 }
 
-constexpr int cache_row_bytes(CacheFormat format, int padded_dim) {
-    return format == CacheFormat::plain ? padded_dim * 2
-           : format == CacheFormat::fp8 ? padded_dim
-                                        : padded_dim / 2;
-}
-
 // The rows (queries of heads that share their keys) of a block.
 constexpr std::int64_t cache_block_rows(const Problem& problem) {
     return problem.max_seqlen_q * problem.heads <= 8 * problem.heads_kv ? 8 : 16;
@@ -54,7 +48,7 @@ struct CacheTile {
     static constexpr int keys = shape.keys;
     static constexpr int depth = shape.depth;
     static constexpr int warp_keys = keys / kWarps;
-    static constexpr int row_bytes = cache_row_bytes(format, head_dim);
+    static constexpr int row_bytes = static_cast<int>(cache_row_bytes_of(format, head_dim));
     // Behind a row of int4: its scales, 4 bytes for 32 channels or more. Else nothing, against
     // bank conflicts.
     static constexpr int row_stride =

@@ -116,9 +116,12 @@ def _caches(timer, format, batch, seqlen, heads, d):
             numbers = [torch.randn(shape, dtype=torch.bfloat16, **make) for _ in "kv"]
             half = torch.full((), 0.5, **make)
             return [t.to(torch.float8_e4m3fn) for t in numbers], {"k_descale": half, "v_descale": half}
-        group = int(format.split("-")[1])
-        pair = torch.tensor([0.2, 8.0], dtype=torch.float16, **make)
-        blocks = [pair.expand(batch, heads, seqlen, d // group, 2).contiguous() for _ in "kv"]
+        if format == "nvfp4":
+            scale = torch.full((d // 16,), 0.5, **make).to(torch.float8_e4m3fn)
+        else:
+            pair = torch.tensor([0.2, 8.0], dtype=torch.float16, **make)
+            scale = pair.repeat(d // int(format.split("-")[1]), 1)
+        blocks = [scale.expand(batch, heads, seqlen, *scale.shape).contiguous() for _ in "kv"]
         names = ("k_scale_blocks", "v_scale_blocks")
         codes = [torch.randint(256, (*shape[:3], d // 2), dtype=torch.uint8, **make) for _ in "kv"]
         return codes, {n: t.transpose(1, 2) for n, t in zip(names, blocks)}
@@ -143,7 +146,7 @@ def cache_table(kernel, timer):
         table = torch.randperm(batch * seqlen // page, device=timer.device).to(torch.int32)
         table = table.view(batch, -1)
         plain = {}
-        for format in ("bfloat16", "fp8", "int4-128", "int4-32"):
+        for format in ("bfloat16", "fp8", "int4-128", "int4-32", "nvfp4"):
             sets, moved = _caches(timer, format, batch, seqlen, heads, d)
             more = {}
             if format == "bfloat16":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flash_attn_with_kvcache over fp8 and int4 caches, against fp64 over the numbers they stand for."""
+"""flash_attn_with_kvcache over fp8, int4 and fp4 caches, against fp64 over the numbers they stand for."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from test_cache import MASKS, check_each, dtypes, lengths_of  # noqa: F401 (a fi
 
 pytestmark = pytest.mark.kernels_ci
 
-FORMATS = {"fp8": None, "int4": None, "int4-groups": 32}
+FORMATS = {"fp8": None, "int4": None, "int4-groups": 32, "nvfp4": None, "mxfp4": None}
 
 
 class Quantised:
@@ -48,6 +48,10 @@ def test_head_dimensions(kernel, device, dtypes, format, d):
     group = FORMATS[format]
     if group is not None and d % group != 0:
         group = None
+    if d % {"nvfp4": 16, "mxfp4": 32}.get(format, 1) != 0:
+        with pytest.raises(ValueError, match="x: the head dimension"):
+            kernel.quantize_kv(torch.ones(1, 1, 1, d, device=device), format)
+        return
     for dtype in dtypes:
         for heads in ((4, 4), (24, 1)):
             q = tensor((2, 1, heads[0], d), dtype, device)
@@ -106,13 +110,14 @@ def test_append(kernel, device, dtypes, format, paged):
         expected = [t.clone() for t in (c.k, c.v)], [t.clone() for t in scales]
         for numbers, scale, fresh in zip(*expected, new):
             extra = {"descale": scale} if name == "fp8" else {"group_size": FORMATS[format]}
+            blocks_bytes = scale.view(torch.uint8) if scale.dtype.itemsize == 1 else scale
             codes, blocks = kernel.quantize_kv(fresh, name, **extra)
             for b, n in enumerate(used):
                 for i in range(rows):
                     at = (int(table[b, (n + i) // 40]), (n + i) % 40) if paged else (b, n + i)
                     numbers.view(torch.uint8)[at] = codes.view(torch.uint8)[b, i]
-                    if name == "int4":
-                        scale[at] = blocks[b, i]
+                    if name != "fp8":
+                        blocks_bytes[at] = blocks.view(blocks_bytes.dtype)[b, i]
         out, lse = kernel.flash_attn_with_kvcache(
             q, c.k, c.v, *new, cache_seqlens=lengths_of(used, device), block_table=table,
             causal=True, return_softmax_lse=True, **c.kwargs
@@ -146,7 +151,10 @@ def test_descales(kernel, device, dtypes):
         assert torch.equal(plain, ones)
 
 
-@pytest.mark.parametrize("format, error", [("fp8", 0.05), ("int4", 0.2), ("int4-groups", 0.15)])
+@pytest.mark.parametrize(
+    "format, error",
+    [("fp8", 0.05), ("int4", 0.2), ("int4-groups", 0.15), ("nvfp4", 0.15), ("mxfp4", 0.2)],
+)
 def test_the_result_is_near_that_of_the_numbers_before(kernel, device, dtypes, format, error):
     for dtype in dtypes:
         q = tensor((2, 1, 8, 128), dtype, device)
@@ -159,9 +167,46 @@ def test_the_result_is_near_that_of_the_numbers_before(kernel, device, dtypes, f
 def test_numbers_of_one_value_and_large_ones(kernel, device):
     x = torch.zeros(1, 3, 1, 64, device=device)
     x[0, 1], x[0, 2, 0, :32] = 3.0, -7000.0
-    for format in ("int4", "fp8"):
+    x[0, 2, 0, 32:] = 1e-3
+    for format, rtol in (("int4", 0.04), ("fp8", 0.04), ("nvfp4", 0.65), ("mxfp4", 0.25)):
         got = kernel.dequantize_kv(*kernel.quantize_kv(x, format))
-        torch.testing.assert_close(got, x, atol=0.06 if format == "int4" else 2.0, rtol=0.04)
+        torch.testing.assert_close(got, x, atol=2.0 if format == "fp8" else 0.06, rtol=rtol)
+
+
+def test_numbers_of_fp4(kernel, device):
+    # All codes, through the kernel: the value is what the formats say, by their tables.
+    codes = torch.arange(16, dtype=torch.uint8, device=device).repeat(4)  # a head dimension of 64
+    packed = (codes[0::2] | codes[1::2] << 4)[None, None, None]
+    table = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    table = torch.tensor(table + [-n for n in table], device=device).repeat(4)
+    scale = {
+        torch.float8_e4m3fn: torch.tensor([0.5, 1.0, 448.0, 2**-9], device=device),
+        torch.float8_e8m0fnu: torch.tensor([2.0, 2**-8], device=device),
+    }
+    q = torch.zeros(1, 1, 1, 64, dtype=torch.float16, device=device)
+    for dtype, numbers in scale.items():
+        blocks = numbers.to(dtype)[None, None, None]
+        out = kernel.flash_attn_with_kvcache(
+            q, packed, packed, k_scale_blocks=blocks, v_scale_blocks=blocks, v_descale=0.5
+        )
+        expected = table * numbers.repeat_interleave(64 // len(numbers)) * 0.5
+        torch.testing.assert_close(out[0, 0, 0].float(), expected, atol=0, rtol=1e-3)
+
+
+@pytest.mark.parametrize("format", ["int4", "nvfp4", "mxfp4"])
+def test_descale_of_codes(kernel, device, dtypes, format):
+    for dtype in dtypes:
+        q = tensor((2, 1, 4, 64), dtype, device)
+        x = tensor((2, 90, 2, 64), dtype, device, 1)
+        descale = torch.tensor([0.25, 3.0], device=device)
+        codes, blocks = kernel.quantize_kv(x, format, descale=descale)
+        values = kernel.dequantize_kv(codes, blocks, descale)
+        assert (values - x).norm() < 0.2 * x.norm()
+        out, lse = kernel.flash_attn_with_kvcache(
+            q, codes, codes, k_descale=descale, v_descale=descale, k_scale_blocks=blocks,
+            v_scale_blocks=blocks, return_softmax_lse=True
+        )
+        check_each(out, lse, q, values, values)
 
 
 def test_same_bits_every_time(kernel, device, dtypes):
@@ -184,7 +229,7 @@ def test_what_lies_behind_the_length_does_not_matter(kernel, device, format):
         t.view(torch.uint8)[:, 100:] = 255
     if format != "fp8":
         for t in c.kwargs.values():
-            t[:, 100:] = float("nan")
+            (t.view(torch.uint8) if t.dtype.itemsize == 1 else t)[:, 100:] = 127
     assert torch.equal(kernel.flash_attn_with_kvcache(q, c.k, c.v, **kwargs), expected)
 
 
@@ -200,7 +245,7 @@ def test_opcheck(kernel, device, format):
     args = (q, c.k, c.v, n, None, None, None, 0, *rest, *meaning, None, None)
     # torch itself cannot compare float8 tensors before and after.
     utils = ("test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
-    if format == "fp8":
+    if "fp" in format:
         torch.library.opcheck(ops.cache_forward.default, args, test_utils=utils)
         return
     torch.library.opcheck(ops.cache_forward.default, args)
@@ -222,11 +267,11 @@ def _refused(kernel, device):
         (RuntimeError, "v_scale_blocks: needed", lambda: f(
             q, four.k, four.v, k_scale_blocks=blocks)),
         (RuntimeError, "k_scale_blocks: only for", lambda: f(q, eight.k, eight.v, **good)),
-        (RuntimeError, "k_scale_blocks: expected float16", lambda: f(
+        (RuntimeError, r"k_scale_blocks: expected float16 \(int4\), float8_e4m3fn", lambda: f(
             q, four.k, four.v, k_scale_blocks=blocks.float(), v_scale_blocks=blocks)),
         (RuntimeError, r"v_scale_blocks: expected \[places", lambda: f(
             q, four.k, four.v, k_scale_blocks=blocks, v_scale_blocks=blocks[:, :5])),
-        (RuntimeError, "v_scale_blocks: must have the group", lambda: f(
+        (RuntimeError, "v_scale_blocks: must have the dtype and the group", lambda: f(
             q, four.k, four.v, k_scale_blocks=blocks, v_scale_blocks=blocks.repeat(1, 1, 1, 2, 1))),
         (RuntimeError, "k_descale: only for", lambda: f(q, k, v, k_descale=1.0)),
         (RuntimeError, r"v_descale: expected \[batch", lambda: f(
@@ -237,14 +282,16 @@ def _refused(kernel, device):
             q, eight.k, four.v, **good)),
         (RuntimeError, "k_cache: must have the head dim.*two channels", lambda: f(
             q[..., :32], four.k, four.v, **good)),
+        (RuntimeError, "k_scale_blocks: expected.*16 channels", lambda: f(
+            q, four.k, four.v, k_scale_blocks=eight.k[..., :2], v_scale_blocks=eight.k[..., :2])),
         (ValueError, "format:", lambda: quantize(k, "int5")),
         (ValueError, "group_size:", lambda: quantize(k, "int4", group_size=16)),
         (ValueError, "group_size:", lambda: quantize(k, "fp8", group_size=32)),
-        (ValueError, "descale:", lambda: quantize(k, "int4", descale=blocks)),
+        (ValueError, "group_size:", lambda: quantize(k, "nvfp4", group_size=16)),
     ]
 
 
-@pytest.mark.parametrize("case", range(15))
+@pytest.mark.parametrize("case", range(16))
 def test_bad_arguments_are_named(kernel, device, case):
     error, pattern, call = _refused(kernel, device)[case]
     with pytest.raises(error, match=pattern):
@@ -253,9 +300,10 @@ def test_bad_arguments_are_named(kernel, device, case):
 
 @pytest.mark.sanitize
 @pytest.mark.parametrize("d", [40, 64, 128, 256])
-@pytest.mark.parametrize("format", ["fp8", "int4"])
+@pytest.mark.parametrize("format", ["fp8", "int4", "nvfp4"])
 def test_small_cases_for_the_sanitizer(kernel, device, format, d):
     dtype = torch.bfloat16
+    d = d + d % 16 if format == "nvfp4" else d
     q = tensor((1, 2, 4, d), dtype, device)
     c = Quantised(kernel, (9, 16, 2, d), dtype, device, format)
     table = torch.arange(9, dtype=torch.int32, device=device)[None]

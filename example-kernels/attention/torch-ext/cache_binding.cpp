@@ -48,7 +48,7 @@ void check_cache(const Tensor& tensor,
              model_name,
              " (",
              torch::headeronly::toString(model.scalar_type()),
-             "), or float8_e4m3fn, or uint8 for int4; got ",
+             "), or float8_e4m3fn, or uint8 for 4-bit codes; got ",
              torch::headeronly::toString(tensor.scalar_type()));
     }
     if (tensor.dim() != 4) {
@@ -129,62 +129,99 @@ attention::Descale descale_of(const OptionalTensor& descale,
     return {data_of<float>(descale), descale->stride(0), descale->stride(1)};
 }
 
-// The scales of int4 codes: [places, rows, heads, groups, 2]. Returns the channels of a group.
-std::int64_t check_scales(const OptionalTensor& scales,
-                          const char* name,
-                          const Tensor& cache,
-                          attention::Strides& strides) {
+// What the scales of 4-bit codes say: of their format, and where they are.
+struct ScaleBlocks {
+    attention::CacheFormat format;
+    bool powers;
+    std::int64_t group;         // channels of a scale
+    attention::Strides strides; // in bytes
+};
+
+// float16 [places, rows, heads, groups, 2]: int4; float8_e4m3fn or float8_e8m0fnu [places, rows,
+// heads, groups]: fp4.
+ScaleBlocks format_of_scales(const Tensor& scales, const char* name) {
+    switch (scales.scalar_type()) {
+    case ScalarType::Half:
+        return {attention::CacheFormat::int4, false, 0, {}};
+    case ScalarType::Float8_e4m3fn:
+        return {attention::CacheFormat::fp4, false, 16, {}};
+    case ScalarType::Float8_e8m0fnu:
+        return {attention::CacheFormat::fp4, true, 32, {}};
+    default:
+        fail(name,
+             ": expected float16 (int4), float8_e4m3fn (NVFP4) or float8_e8m0fnu (MXFP4), got ",
+             torch::headeronly::toString(scales.scalar_type()));
+    }
+}
+
+ScaleBlocks check_scales(const OptionalTensor& scales, const char* name, const Tensor& cache) {
     if (!is_codes(cache)) {
         if (scales) {
-            fail(name, ": only for an int4 cache");
+            fail(name, ": only for a cache of 4-bit codes");
         }
-        return 0;
+        return {is_fp8(cache) ? attention::CacheFormat::fp8 : attention::CacheFormat::plain,
+                false,
+                0,
+                {}};
     }
     if (!scales) {
-        fail(name, ": needed for an int4 cache");
+        fail(name, ": needed for a cache of 4-bit codes");
     }
     require_device(*scales, name, cache);
-    if (scales->scalar_type() != ScalarType::Half) {
-        fail(name, ": expected float16, got ", torch::headeronly::toString(scales->scalar_type()));
-    }
-    bool fit = scales->dim() == 5 && scales->size(4) == 2 && scales->size(3) > 0;
+    ScaleBlocks result = format_of_scales(*scales, name);
+    const bool pairs = result.format == attention::CacheFormat::int4;
+    bool fit =
+        scales->dim() == (pairs ? 5 : 4) && scales->size(3) > 0 && (!pairs || scales->size(4) == 2);
     for (std::int64_t d = 0; fit && d < 3; ++d) {
         fit = scales->size(d) == cache.size(d);
     }
     const std::int64_t groups = fit ? scales->size(3) : 1;
     const std::int64_t group = channels_of(cache) / groups;
-    if (!fit || group * groups != channels_of(cache) || (groups > 1 && group % 32 != 0)) {
+    fit = fit && group * groups == channels_of(cache);
+    if (pairs && (!fit || (groups > 1 && group % 32 != 0))) {
         fail(name,
              ": expected [places, rows, heads, groups, 2] of the cache, a group being the row or a"
              " multiple of 32 channels");
     }
-    if (scales->stride(4) != 1 || (groups > 1 && scales->stride(3) != 2)) {
-        fail(name, ": the pairs of a row must be contiguous");
+    if (!pairs && (!fit || group != result.group)) {
+        fail(name,
+             ": expected [places, rows, heads, groups] of the cache, a group being ",
+             result.group,
+             " channels");
     }
-    strides = {scales->stride(0), scales->stride(1), scales->stride(2)};
-    if (reinterpret_cast<std::uintptr_t>(scales->const_data_ptr()) % 4 != 0 ||
-        strides.batch % 2 != 0 || strides.row % 2 != 0 || strides.head % 2 != 0) {
+    const std::int64_t bytes = pairs ? 2 : 1;
+    if ((pairs && scales->stride(4) != 1) || (groups > 1 && scales->stride(3) != (pairs ? 2 : 1))) {
+        fail(name, ": the scales of a row must be contiguous");
+    }
+    result.group = group;
+    result.strides = {
+        scales->stride(0) * bytes, scales->stride(1) * bytes, scales->stride(2) * bytes};
+    if (pairs && (reinterpret_cast<std::uintptr_t>(scales->const_data_ptr()) % 4 != 0 ||
+                  result.strides.batch % 4 != 0 || result.strides.row % 4 != 0 ||
+                  result.strides.head % 4 != 0)) {
         fail(name, ": a pair must not be split over 4 bytes");
     }
-    return group;
+    return result;
 }
 
 attention::Quantization
 quantization_of(const Meaning& meaning, const Place& place, const Tensor& model) {
+    const ScaleBlocks keys = check_scales(meaning.k_scale_blocks, "k_scale_blocks", place.k_cache);
+    const ScaleBlocks values =
+        check_scales(meaning.v_scale_blocks, "v_scale_blocks", place.v_cache);
+    if (values.format != keys.format || values.powers != keys.powers ||
+        values.group != keys.group) {
+        fail("v_scale_blocks: must have the dtype and the group size of k_scale_blocks");
+    }
     attention::Quantization result{};
-    result.format = is_fp8(place.k_cache)     ? attention::CacheFormat::fp8
-                    : is_codes(place.k_cache) ? attention::CacheFormat::int4
-                                              : attention::CacheFormat::plain;
+    result.format = keys.format;
+    result.powers = keys.powers;
+    result.group = keys.group;
+    result.k_scale_strides = keys.strides;
+    result.v_scale_strides = values.strides;
     result.k_descale = descale_of(meaning.k_descale, "k_descale", model, place.k_cache);
     result.v_descale = descale_of(meaning.v_descale, "v_descale", model, place.v_cache);
-    result.group = check_scales(
-        meaning.k_scale_blocks, "k_scale_blocks", place.k_cache, result.k_scale_strides);
-    if (check_scales(
-            meaning.v_scale_blocks, "v_scale_blocks", place.v_cache, result.v_scale_strides) !=
-        result.group) {
-        fail("v_scale_blocks: must have the group size of k_scale_blocks");
-    }
-    if (result.format == attention::CacheFormat::int4) {
+    if (keys.group != 0) {
         // Written by the append alone.
         result.k_scales = const_cast<void*>(meaning.k_scale_blocks->const_data_ptr());
         result.v_scales = const_cast<void*>(meaning.v_scale_blocks->const_data_ptr());
