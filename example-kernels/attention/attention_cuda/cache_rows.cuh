@@ -144,7 +144,8 @@ load_cache_vectors(unsigned char* rows, const CacheHead& head, int first_key, in
             scale_at = std::uint64_t{page} * head.scales.page_bytes;
         }
         code_at += std::uint64_t{row} * head.codes.row_bytes;
-        copy_async_stream(target + chunk * 16, valid ? codes + code_at : codes, valid && in_row);
+        copy_async_stream<Tile::prefetch>(
+            target + chunk * 16, valid ? codes + code_at : codes, valid && in_row);
         if constexpr (cache_scale_bytes_of(Tile::format) != 0) {
             // The lane of chunk c also brings bytes 4 c ... of the scales: never more than chunks.
             scale_at += std::uint64_t{row} * head.scales.row_bytes;

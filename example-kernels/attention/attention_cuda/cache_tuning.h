@@ -30,6 +30,9 @@ constexpr CacheShape cache_shape(CacheFormat format, int padded_dim) {
                : padded_dim == 128 ? CacheShape{64, 4, 4, 3}
                                    : CacheShape{64, 4, 2, 2};
     }
+    if (format == CacheFormat::fp4 && padded_dim == 128) {
+        return {128, 4, 3, 2};
+    }
     return padded_dim == 64    ? CacheShape{128, 4, 4, 3}
            : padded_dim == 128 ? CacheShape{64, 8, 3, 3}
                                : CacheShape{64, 8, 2, 2};
@@ -48,6 +51,9 @@ struct CacheTile {
     static constexpr int keys = shape.keys;
     static constexpr int depth = shape.depth;
     static constexpr int warp_keys = keys / kWarps;
+    // Beside a short row lie those of other heads, which other blocks read at about the same time;
+    // but fp8 is slower so.
+    static constexpr int prefetch = format == CacheFormat::fp8 ? 128 : 256;
     static constexpr int row_bytes = static_cast<int>(cache_row_bytes_of(format, head_dim));
     // Behind a row of int4: its scales, 4 bytes for 32 channels or more. Else nothing, against
     // bank conflicts.

@@ -109,13 +109,22 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global, boo
                  : "memory");
 }
 
-// The same for data that is read once, from end to end. What lies beside it in memory, the next row
-// or the same row of another head, is read at about the same time: DRAM gives 256 bytes at once.
+// The same for data that is read once, from end to end; kPrefetch bytes come to the L2 cache at
+// once.
+template <int kPrefetch>
 __device__ __forceinline__ void copy_async_stream(void* shared, const void* global, bool valid) {
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;"
-                 :
-                 : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
-                 : "memory");
+    if constexpr (kPrefetch == 256) {
+        asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;"
+                     :
+                     : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                     : "memory");
+    } else {
+        static_assert(kPrefetch == 128);
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                     :
+                     : "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+                     : "memory");
+    }
 }
 
 // The same for 4 bytes, by the lanes that are `active`.

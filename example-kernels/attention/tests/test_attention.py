@@ -468,8 +468,12 @@ def _refused(kernel, device):
         (ValueError, "s_aux: is another name of sinks", lambda: f(q, q, q, sinks=q, s_aux=q)),
         (NotImplementedError, "q_descale", lambda: f(q, q, q, q_descale=q)),
         (NotImplementedError, "attention_chunk", lambda: f(q, q, q, attention_chunk=8)),
-        (NotImplementedError, "block_table", lambda: varlen(
-            flat, flat, flat, cu, cu, 4, 4, block_table=cu)),
+        (NotImplementedError, "seqused_k", lambda: varlen(
+            flat, flat, flat, cu, cu, 4, 4, seqused_k=cu)),
+        (NotImplementedError, "dropout_p", lambda: varlen(
+            flat, q, q, cu, cu, 4, 4, dropout_p=0.1, block_table=cu[None])),
+        (ValueError, "seqused_k: needed", lambda: varlen(
+            flat, q, q, cu, None, 4, 4, block_table=cu[None])),
         (RuntimeError, "q: expected", lambda: f(flat, flat, flat)),
         (RuntimeError, "q: expected", lambda: varlen(q, q, q, cu, cu, 4, 4)),
         (RuntimeError, "q: the head dim", lambda: f(*[torch.zeros(1, 4, 2, 264, device=device)] * 3)),
@@ -491,7 +495,7 @@ def _refused(kernel, device):
     ]
 
 
-@pytest.mark.parametrize("case", range(22))
+@pytest.mark.parametrize("case", range(24))
 def test_bad_arguments_are_named(kernel, device, case):
     error, pattern, call = _refused(kernel, device)[case]
     with pytest.raises(error, match=pattern):

@@ -130,6 +130,60 @@ def test_alibi_and_sinks_over_a_cache(kernel, device, dtypes, splits, mask):
             check_each(out, lse, q, *parts, **kwargs)
 
 
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("paged", [False, True])
+def test_packed_queries_over_a_cache(kernel, device, dtypes, paged, mask):
+    lengths, used = [5, 0, 1, 33], [60, 40, 1, 100]
+    cu = lengths_of([0, *torch.tensor(lengths).cumsum(0).tolist()], device)
+    table = torch.arange(28, dtype=torch.int32, device=device).flip(0).view(4, 7) if paged else None
+    for dtype in dtypes:
+        q = tensor((sum(lengths), 4, 64), dtype, device)
+        k, v = cache(28 if paged else 4, 16 if paged else 112, 2, 64, dtype, device)
+        kwargs = dict(alibi_slopes=slopes_of(4, device), **MASKS[mask])
+        out, lse = kernel.flash_attn_with_kvcache(
+            q, k, v, cache_seqlens=lengths_of(used, device), block_table=table, cu_seqlens_q=cu,
+            max_seqlen_q=33, return_softmax_lse=True, **kwargs
+        )
+        assert out.shape == q.shape and lse.shape == (4, sum(lengths))
+        for b, n in enumerate(lengths):
+            rows = slice(cu[b], cu[b] + n)
+            parts = [t[table[b].long()].flatten(0, 1) if paged else t[b] for t in (k, v)]
+            if n:
+                check(out[rows][None], lse[:, rows][None], q[rows][None],
+                      *(t[None, : used[b]] for t in parts), **kwargs)
+        if paged:
+            again, lse_again, _ = kernel.flash_attn_varlen_func(
+                q, k, v, cu, None, 33, 112, seqused_k=lengths_of(used, device), page_table=table,
+                return_attn_probs=True, **kwargs
+            )
+            assert torch.equal(again, out) and torch.equal(lse_again, lse)
+            cu_k = lengths_of([0, *torch.tensor(used).cumsum(0).tolist()], device)
+            again = kernel.flash_attn_varlen_func(q, k, v, cu, cu_k, 33, 100, block_table=table, **kwargs)
+            assert torch.equal(again, out)
+
+
+def test_rotary_of_packed_queries(kernel, device, dtypes):
+    used, lengths, dtype = [10, 20], [1, 3], dtypes[0]
+    cu = lengths_of([0, 1, 4], device)
+    q = tensor((4, 2, 64), dtype, device)
+    k, v = cache(2, 64, 1, 64, dtype, device)
+    new = [tensor((2, 3, 1, 64), dtype, device, i) for i in (7, 8)]
+    angles = tensor((40, 8), torch.float32, device)
+    rest = (angles.cos(), angles.sin())
+    kwargs = dict(cache_seqlens=lengths_of(used, device), causal=True)
+    got = kernel.flash_attn_with_kvcache(
+        q, k.clone(), v.clone(), *new, *rest, cu_seqlens_q=cu, max_seqlen_q=3, **kwargs
+    )
+    # One by one: the queries of a sequence are level with the last of the keys.
+    for b, n in enumerate(lengths):
+        one = slice(b, b + 1)
+        alone = kernel.flash_attn_with_kvcache(
+            q[cu[b] : cu[b] + n][None], k[one].clone(), v[one].clone(), *(t[one] for t in new), *rest,
+            cache_seqlens=lengths_of(used[b : b + 1], device), causal=True
+        )
+        torch.testing.assert_close(got[cu[b] : cu[b] + n], alone[0], atol=1e-2, rtol=1e-2)
+
+
 def mask_of(kernel, q, k, seed, **kwargs):
     """What dropout multiplies the probabilities by, found with the unit matrix as values."""
     sk = k.shape[1]
@@ -306,8 +360,12 @@ def test_names_of_the_other_packages(kernel, device):
     assert torch.equal(f(q, k, v, page_table=table), f(q, k, v, block_table=table))
     with pytest.raises(ValueError, match="page_table: is another name of block_table"):
         f(q, k, v, page_table=table, block_table=table)
-    with pytest.raises(NotImplementedError, match="cu_seqlens_q: is not supported"):
-        f(q, k, v, cu_seqlens_q=table[0])
+    with pytest.raises(NotImplementedError, match="cu_seqlens_k_new: is not supported"):
+        f(q, k, v, cu_seqlens_k_new=table[0])
+    with pytest.raises(ValueError, match="max_seqlen_q: needed"):
+        f(q[:, 0], k, v, cu_seqlens_q=table[0])
+    with pytest.raises(ValueError, match="q: expected"):
+        f(q, k, v, cu_seqlens_q=table[0], max_seqlen_q=1)
 
 
 @pytest.mark.sanitize

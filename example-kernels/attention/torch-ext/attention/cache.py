@@ -20,6 +20,28 @@ def _descale(descale, q, cache):
     return descale if descale.dim() > 2 else descale.expand(shape)
 
 
+class _Packed:
+    """Packed queries [total, heads, d] as [batch, longest, heads, d], the last query of each sequence
+    in the last row, where a mask expects it; the rows before the first are any."""
+
+    def __init__(self, cu_seqlens: torch.Tensor, total: int, longest: int):
+        self.total = total
+        self.first = longest - (cu_seqlens[1:] - cu_seqlens[:-1])
+        columns = torch.arange(longest, device=cu_seqlens.device)
+        self.places = (cu_seqlens[:-1, None] + columns - self.first[:, None]).clamp(0, total - 1)
+        rows = torch.arange(total, device=cu_seqlens.device, dtype=cu_seqlens.dtype)
+        sequence = torch.bucketize(rows, cu_seqlens[1:], right=True)
+        self.sequence = sequence.clamp(max=len(cu_seqlens) - 2)
+        self.column = rows - cu_seqlens[self.sequence] + self.first[self.sequence]
+        self.column = self.column.clamp(0, longest - 1)  # rows behind the last sequence: any
+
+    def pad(self, q):
+        return q[self.places]
+
+    def pack(self, out, lse):
+        return out[self.sequence, self.column], lse[self.sequence, :, self.column].transpose(0, 1)
+
+
 def flash_attn_with_kvcache(
     q: torch.Tensor,
     k_cache: torch.Tensor,
@@ -61,7 +83,8 @@ def flash_attn_with_kvcache(
 ) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
     """q [batch, seqlen_q, heads, d] over a cache [batch of the cache, rows, heads_kv, d], or with
     block_table (page_table) [pages, page size, heads_kv, d]. With k and v these are first written
-    to the cache, in place, behind the cache_seqlens rows in use. No gradients.
+    to the cache, in place, behind the cache_seqlens rows in use. No gradients. With cu_seqlens_q and
+    max_seqlen_q the queries are packed, q [total, heads, d], and so are the results.
 
     The cache may be quantised (`quantize_kv`): float8_e4m3fn with descales, a number or a tensor
     [heads_kv] or [batch, heads_kv]; or uint8, int4 with scale blocks. New rows are then quantised
@@ -74,9 +97,18 @@ def flash_attn_with_kvcache(
         qv=qv,
         q_descale=q_descale,
         attention_chunk=attention_chunk,
-        cu_seqlens_q=cu_seqlens_q,
         cu_seqlens_k_new=cu_seqlens_k_new,
     )
+    packed = None
+    if cu_seqlens_q is not None:
+        if max_seqlen_q is None:
+            raise ValueError("max_seqlen_q: needed with cu_seqlens_q")
+        if q.dim() != 3:
+            raise ValueError("q: expected [total, heads, d] with cu_seqlens_q")
+        if q.shape[0] == 0 or max_seqlen_q == 0:
+            raise ValueError("q: has no rows")
+        packed = _Packed(cu_seqlens_q, q.shape[0], max_seqlen_q)
+        q = packed.pad(q)
     block_table = one_of(block_table=block_table, page_table=page_table)
     sinks = one_of(sinks=sinks, s_aux=s_aux)
     if (k is None) != (v is None):
@@ -102,6 +134,8 @@ def flash_attn_with_kvcache(
         # Without a mask every query is at the position of the first new key, as in flash-attn.
         moves = causal or left >= 0 or right >= 0
         steps = torch.arange(q.shape[1], device=q.device, dtype=torch.int32) * int(moves)
+        if packed is not None and moves:
+            steps = (steps - packed.first[:, None]).clamp(min=0)
         q = rotated(q, rotary_cos, rotary_sin, start + steps, rotary_interleaved)
     meaning = (
         _descale(k_descale, q, k_cache),
@@ -132,6 +166,8 @@ def flash_attn_with_kvcache(
         as_float32(alibi_slopes),
         as_float32(sinks),
     )
+    if packed is not None:
+        out, lse = packed.pack(out, lse)
     return (out, lse) if return_softmax_lse else out
 
 

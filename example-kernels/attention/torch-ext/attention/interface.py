@@ -7,6 +7,7 @@ from typing import Optional, Tuple, Union
 import torch
 
 from ._ops import ops
+from .cache import flash_attn_with_kvcache
 from .options import as_float32, one_of, refuse
 
 Result = Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor, None]]
@@ -125,7 +126,7 @@ def flash_attn_varlen_func(
     k: torch.Tensor,
     v: torch.Tensor,
     cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
+    cu_seqlens_k: Optional[torch.Tensor],
     max_seqlen_q: int,
     max_seqlen_k: int,
     dropout_p: float = 0.0,
@@ -154,8 +155,40 @@ def flash_attn_varlen_func(
 ) -> Result:
     """The sequences lie one after the other: q [total_q, heads, d], k and v [total_k, heads_kv,
     d]; sequence i is rows cu_seqlens[i] ... cu_seqlens[i + 1] - 1. The log-sum-exp is
-    [heads, total_q]. The rest as flash_attn_func."""
+    [heads, total_q]. The rest as flash_attn_func.
+
+    With block_table (page_table) [batch, pages of a sequence] k and v are pages [pages, page size,
+    heads_kv, d], of which seqused_k, or else the differences of cu_seqlens_k, are in use; without
+    gradients and dropout."""
     del deterministic  # it always is
+    table = one_of(block_table=block_table, page_table=page_table)
+    if table is not None:
+        refuse(dropout_p=dropout_p, seqused_q=seqused_q, qv=qv, q_descale=q_descale)
+        if seqused_k is None:
+            if cu_seqlens_k is None:
+                raise ValueError("seqused_k: needed without cu_seqlens_k")
+            seqused_k = cu_seqlens_k[1:] - cu_seqlens_k[:-1]
+        result = flash_attn_with_kvcache(
+            q,
+            k,
+            v,
+            cache_seqlens=seqused_k,
+            block_table=table,
+            softmax_scale=softmax_scale,
+            causal=causal,
+            window_size=window_size,
+            softcap=softcap,
+            alibi_slopes=alibi_slopes,
+            return_softmax_lse=return_attn_probs,
+            k_descale=k_descale,
+            v_descale=v_descale,
+            sinks=sinks,
+            s_aux=s_aux,
+            cu_seqlens_q=cu_seqlens_q,
+            max_seqlen_q=max_seqlen_q,
+            attention_chunk=attention_chunk,
+        )
+        return (*result, None) if return_attn_probs else result
     return _attention(
         q,
         k,
@@ -173,8 +206,6 @@ def flash_attn_varlen_func(
         return_attn_probs,
         sinks=sinks,
         s_aux=s_aux,
-        block_table=block_table,
-        page_table=page_table,
         seqused_q=seqused_q,
         seqused_k=seqused_k,
         qv=qv,
