@@ -12,8 +12,8 @@
 // dS' of both warpgroups goes through shared memory to dQ, whose sum over the tiles is in memory.
 // While a warpgroup takes exponentials and score gradients its tensor cores have work:
 //
-//   tensor cores   S'(n)   dK(n-1)   dP'(n)   dV(n)           dQ(n)   S'(n+1)   dK(n)
-//   the others             P'(n) ............ dS'(n)  to shared memory        dQ(n) to memory
+//   tensor cores   dQ(n-1)  S'(n)  dK(n-1)   dP'(n)    dV(n)          dQ(n)  S'(n+1)  dK(n)
+//   the others              dQ to memory  half of P'  rest of P'  dS'(n) to shared memory
 //
 // The sums have one order, without atomics: the tiles of a head add to a block of queries in the
 // order of their keys, each waits for its turn. The first one writes, so nothing has to be cleared.
@@ -138,6 +138,18 @@ __device__ __forceinline__ HopperBackwardWork backward_work(int tile,
 
 constexpr int kEndless = 1 << 30; // beyond every row
 
+// Where the next use of a ring of kStages goes. A barrier of its end is waited for with the parity
+// of the use before, which a new barrier counts as over.
+template <int kStages>
+struct RingPlace {
+    int stage = 0;
+    int parity = 0;
+
+    __device__ __forceinline__ RingPlace next() const {
+        return stage + 1 == kStages ? RingPlace{0, parity ^ 1} : RingPlace{stage + 1, parity};
+    }
+};
+
 // Shared memory, as addresses of the shared window.
 template <typename Tiling>
 struct HopperBackwardShared {
@@ -151,11 +163,11 @@ struct HopperBackwardShared {
         return base + 2 * Tiling::key_bytes + stage * Tiling::query_bytes;
     }
 
-    __device__ std::uint32_t grad_out(int stage) const { return q(2 + stage); }
+    __device__ std::uint32_t grad_out(int stage) const { return q(Tiling::query_stages + stage); }
 
     // Score gradients, [key][query], as panels of 64 queries.
     __device__ std::uint32_t weights(int stage) const {
-        return q(4) + stage * Tiling::weight_bytes;
+        return grad_out(2) + stage * Tiling::weight_bytes;
     }
 
     // grad_q of one warpgroup, in the layout of HopperBackwardPlan::sums.
@@ -167,31 +179,37 @@ struct HopperBackwardShared {
         return sum(Tiling::groups) + stage * Tiling::statistic_bytes;
     }
 
-    __device__ std::uint32_t barrier(int i) const { return statistics(2) + i * 8; }
+    __device__ std::uint32_t barrier(int i) const {
+        return statistics(Tiling::query_stages) + i * 8;
+    }
 
-    __device__ std::uint32_t q_full(int stage) const { return barrier(stage); }
+    __device__ std::uint32_t grad_out_full(int stage) const { return barrier(stage); }
 
-    __device__ std::uint32_t q_empty(int stage) const { return barrier(2 + stage); }
+    __device__ std::uint32_t grad_out_empty(int stage) const { return barrier(2 + stage); }
 
-    __device__ std::uint32_t grad_out_full(int stage) const { return barrier(4 + stage); }
+    __device__ std::uint32_t tile_full(int slot) const { return barrier(4 + slot); }
 
-    __device__ std::uint32_t grad_out_empty(int stage) const { return barrier(6 + stage); }
+    __device__ std::uint32_t tile_empty(int slot) const { return barrier(6 + slot); }
 
-    __device__ std::uint32_t k_full() const { return barrier(8); }
+    __device__ std::uint32_t sum_full(int parity) const { return barrier(8 + parity); }
 
-    __device__ std::uint32_t v_full() const { return barrier(9); }
+    __device__ std::uint32_t sum_empty() const { return barrier(10); }
 
-    __device__ std::uint32_t keys_empty() const { return barrier(10); }
+    __device__ std::uint32_t k_full() const { return barrier(11); }
 
-    __device__ std::uint32_t sum_full(int parity) const { return barrier(11 + parity); }
+    __device__ std::uint32_t v_full() const { return barrier(12); }
 
-    __device__ std::uint32_t sum_empty() const { return barrier(13); }
+    __device__ std::uint32_t keys_empty() const { return barrier(13); }
 
-    __device__ std::uint32_t tile_full(int slot) const { return barrier(14 + slot); }
+    __device__ std::uint32_t q_full(int stage) const { return barrier(14 + stage); }
 
-    __device__ std::uint32_t tile_empty(int slot) const { return barrier(16 + slot); }
+    __device__ std::uint32_t q_empty(int stage) const {
+        return barrier(14 + Tiling::query_stages + stage);
+    }
 
-    __device__ std::uint32_t tile(int slot) const { return barrier(18) + slot * 4; }
+    __device__ std::uint32_t tile(int slot) const {
+        return barrier(14 + 2 * Tiling::query_stages) + slot * 4;
+    }
 };
 
 // The number of the next tile, < 0: there is none. A warp's leader calls release.
@@ -219,7 +237,8 @@ __device__ __forceinline__ void produce_backward(const HopperBackwardMaps& maps,
                                                  const HopperBackwardShared<Tiling>& shared) {
     constexpr int kDim = Tiling::head_dim;
     int tile = static_cast<int>(blockIdx.x);
-    int uses = 0;  // of the rings of queries
+    RingPlace<Tiling::query_stages> q;
+    int uses = 0;  // of the ring of grad_out
     int tiles = 0; // that were loaded
     for (int turn = 0;; ++turn) {
         const int slot = turn & 1;
@@ -239,18 +258,19 @@ __device__ __forceinline__ void produce_backward(const HopperBackwardMaps& maps,
             for (int step = work.step_end - 1; step >= work.step_begin; --step, ++uses) {
                 const int stage = uses & 1;
                 const int row = s.q_first + step * Tiling::queries;
-                wait_free(shared.q_empty(stage), uses);
-                copy_rows<Tiling::queries, kDim>(shared.q(stage),
+                barrier_wait(shared.q_empty(q.stage), q.parity ^ 1);
+                copy_rows<Tiling::queries, kDim>(shared.q(q.stage),
                                                  maps.q,
-                                                 shared.q_full(stage),
+                                                 shared.q_full(q.stage),
                                                  row,
                                                  head,
                                                  batch,
                                                  Tiling::statistic_bytes);
-                copy_bytes(shared.statistics(stage),
+                copy_bytes(shared.statistics(q.stage),
                            plan.statistics + block_at(plan, s, head, step) * (2 * Tiling::queries),
-                           shared.q_full(stage),
+                           shared.q_full(q.stage),
                            Tiling::statistic_bytes);
+                q = q.next();
                 if (first) {
                     first = false;
                     if (tiles > 0) {
@@ -318,8 +338,8 @@ __device__ __forceinline__ void add_query_gradients(const Problem& problem,
                 float* sum = plan.sums + block * (Tiling::sum_bytes / 4);
                 while (my_turn != 0 && load_acquire(plan.turns + block) != my_turn) {
                 }
-                barrier_wait(shared.sum_full(parity), ring_parity(uses));
                 asm volatile("fence.proxy.async;" ::: "memory");
+                barrier_wait(shared.sum_full(parity), ring_parity(uses));
                 if (my_turn == 0) {
                     write_bytes(sum, shared.sum(0), Tiling::sum_bytes);
                 } else {
@@ -329,7 +349,6 @@ __device__ __forceinline__ void add_query_gradients(const Problem& problem,
                 writes_wait_read();
                 barrier_arrive(shared.sum_empty());
                 writes_wait();
-                asm volatile("fence.proxy.async;" ::: "memory");
                 store_release(plan.turns + block, my_turn + 1);
             }
         }
@@ -413,12 +432,11 @@ __device__ __forceinline__ void mask_queries(float (&s)[kScores],
     mask_scores(s, begin, end, first_query);
 }
 
-// In the layout of HopperBackwardPlan::sums.
+// In the layout of HopperBackwardPlan::sums, `sum` is this thread's place.
 __device__ __forceinline__ void store_sum(std::uint32_t sum, const float (&values)[32]) {
 #pragma unroll
     for (int r = 0; r < 8; ++r) {
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(
-                         sum + (r * 128 + threadIdx.x % 128) * 16),
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(sum + r * 128 * 16),
                      "f"(values[4 * r]),
                      "f"(values[4 * r + 1]),
                      "f"(values[4 * r + 2]),
@@ -467,26 +485,32 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
     constexpr int kThreads = Tiling::groups * 128;
     constexpr int kParts = kStep / 64;
     constexpr int kPanelBytes = Tiling::keys * kPanelRowBytes;
-    const int thread = static_cast<int>(threadIdx.x);
-    const int group = __shfl_sync(0xffffffffU, thread / 128, 0);
-    const int lane = thread % 32;
     const bool packed = buffers.offsets.q != nullptr;
     const float to_log2 = problem.scale * kLog2E;
+    // All that follows from these two is computed where it is needed: registers are short.
+    int thread = static_cast<int>(threadIdx.x);
+    const auto group = [&] {
+        return thread / 128;
+    };
+    const auto my_keys = [&](std::uint32_t tile_of_keys) {
+        return tile_of_keys + group() * 64 * kPanelRowBytes;
+    };
     const auto release = [&](std::uint32_t barrier) {
         __syncwarp();
-        if (lane == 0) {
+        if (thread % 32 == 0) {
             barrier_arrive(barrier);
         }
     };
     // Of a score gradient's 16 x 16: matrix lane / 8 is rows 8 (m % 2), columns 8 (m / 2).
-    const int matrix_row = thread / 32 * 16 + lane / 8 % 2 * 8 + lane % 8;
-    const std::uint32_t target =
-        static_cast<std::uint32_t>(matrix_row * kPanelRowBytes + (lane / 16 ^ lane % 8) * 16);
-    const std::uint32_t my_keys = group * 64 * kPanelRowBytes;
-    const int query_panel = kStep == 128 ? group : 0;
-    const int key_panel = kStep == 128 ? 0 : group;
+    const auto my_weights = [&](int use) {
+        const int lane = thread % 32;
+        const int row = thread / 32 * 16 + lane / 8 % 2 * 8 + lane % 8;
+        return shared.weights(use & 1) +
+               static_cast<std::uint32_t>(row * kPanelRowBytes + (lane / 16 ^ lane % 8) * 16);
+    };
 
-    int uses = 0;  // of the rings of queries
+    RingPlace<Tiling::query_stages> q;
+    int uses = 0;  // of the other rings
     int tiles = 0; // that were not empty
     for (int turn = 0;; ++turn) {
         const int tile = next_tile(shared, turn);
@@ -509,11 +533,11 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
         const int keys_left = sequence.k_length - work.first_key;
         const int level = work.first_key - (sequence.k_length - q_length); // of the first key
         // Waits for the queries of a step.
-        const auto open = [&](int use, int step) {
-            barrier_wait(shared.q_full(use & 1), ring_parity(use));
+        const auto open = [&](const auto& place, int use, int step) {
+            barrier_wait(shared.q_full(place.stage), place.parity);
             if (packed && (step + 1) * kStep > q_length) {
                 barrier_wait(shared.grad_out_full(use & 1), ring_parity(use));
-                clear_rows<kStep, kDim, kThreads>(shared.q(use & 1), q_length - step * kStep);
+                clear_rows<kStep, kDim, kThreads>(shared.q(place.stage), q_length - step * kStep);
                 clear_rows<kStep, kDim, kThreads>(shared.grad_out(use & 1),
                                                   q_length - step * kStep);
                 publish_shared();
@@ -535,29 +559,29 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
         std::uint32_t p[kParts][16];
         std::uint32_t ds[kParts][16];
         int step = work.step_end - 1;
-        const auto statistics = [&](int use, int part) {
-            return shared.statistics(use & 1) + (part * 64 + lane % 4 * 2) * 4;
+        const auto statistics = [&](int stage, int part) {
+            return shared.statistics(stage) + (part * 64 + thread % 4 * 2) * 4;
         };
-        const auto issue_scores = [&](int use) {
+        const auto issue_scores = [&](int stage) {
 #pragma unroll
             for (int i = 0; i < kParts; ++i) {
                 issue_rows_by_rows<Number, Tiling::keys, 64, kDim, kStep>(
-                    s[i], shared.k() + my_keys, shared.q(use & 1) + i * 64 * kPanelRowBytes);
+                    s[i], my_keys(shared.k()), shared.q(stage) + i * 64 * kPanelRowBytes);
             }
         };
         const auto issue_grads = [&](int part) {
             issue_rows_by_rows<Number, Tiling::keys, 64, kDim, kStep>(
                 dp[part],
-                shared.v() + my_keys,
+                my_keys(shared.v()),
                 shared.grad_out(uses & 1) + part * 64 * kPanelRowBytes);
         };
         // Half of P': the rest follows when the next product has been issued.
-        const auto begin_weights = [&](int use) {
+        const auto begin_weights = [&](int stage) {
 #pragma unroll
             for (int i = 0; i < kParts; ++i) {
                 pin(s[i]);
             }
-            const int first = group * 64; // key of this warpgroup
+            const int first = group() * 64; // key of this warpgroup
             if (keys_left < first + 64 ||
                 (plan.window_right >= 0 && step * kStep < level + first + 63 - plan.window_right) ||
                 (plan.window_left >= 0 &&
@@ -567,30 +591,35 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
                     mask_queries(s[i], my_row(), keys_left, level, plan, step * kStep + i * 64);
                 }
             }
-            weigh_columns<Number, 0, kParts == 1 ? 4 : 8>(p[0], s[0], statistics(use, 0), to_log2);
+            weigh_columns<Number, 0, kParts == 1 ? 4 : 8>(
+                p[0], s[0], statistics(stage, 0), to_log2);
         };
-        const auto publish_sum = [&] {
+        const auto write_sum = [&] {
             pin(dq);
             if (uses > 0) {
                 barrier_wait(shared.sum_empty(), (uses - 1) & 1);
             }
-            store_sum(shared.sum(group), dq);
+            store_sum(shared.sum(group()) + thread % 128 * 16, dq);
+        };
+        const auto publish_sum = [&] {
             publish_shared();
             release(shared.sum_full(uses & 1));
         };
-        open(uses, step);
-        issue_scores(uses);
+        open(q, uses, step);
+        issue_scores(q.stage);
         barrier_wait(shared.v_full(), tiles & 1);
         product_wait<0>();
-        begin_weights(uses);
+        begin_weights(q.stage);
         const auto take_step = [&](auto last) {
-            // Else the compiler keeps the operands' descriptors of all stages in registers.
-            asm volatile("" : "+r"(shared.base));
+            constexpr bool kLast = decltype(last)::value;
+            // Else the compiler keeps what follows from these, the operands' descriptors of all
+            // stages, in registers.
+            asm volatile("" : "+r"(shared.base), "+r"(thread));
             const int stage = uses & 1;
             barrier_wait(shared.grad_out_full(stage), ring_parity(uses));
             issue_grads(0);
             weigh_columns<Number, kParts == 1 ? 4 : 0, 8>(
-                p[kParts - 1], s[kParts - 1], statistics(uses, kParts - 1), to_log2);
+                p[kParts - 1], s[kParts - 1], statistics(q.stage, kParts - 1), to_log2);
             if constexpr (kParts > 1) {
                 issue_grads(1);
             }
@@ -603,15 +632,15 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
                 score_gradients<Number>(ds[i],
                                         p[i],
                                         dp[i],
-                                        statistics(uses, i) + kStep * 4,
-                                        shared.weights(stage) + i * kPanelBytes + target);
+                                        statistics(q.stage, i) + kStep * 4,
+                                        my_weights(uses) + i * kPanelBytes);
             }
             publish_shared();
             group_wait(1, kThreads);
-            issue_panel_by_panel<Number, Tiling::keys>(dq,
-                                                       shared.weights(stage) +
-                                                           query_panel * kPanelBytes,
-                                                       shared.k() + key_panel * kPanelBytes);
+            issue_panel_by_panel<Number, Tiling::keys>(
+                dq,
+                shared.weights(stage) + (kStep == 128 ? group() : 0) * kPanelBytes,
+                shared.k() + (kStep == 128 ? 0 : group()) * kPanelBytes);
             product_wait<1>();
             pin(grad_v);
 #pragma unroll
@@ -619,23 +648,24 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
                 pin(p[i]);
             }
             release(shared.grad_out_empty(stage));
-            if constexpr (!decltype(last)::value) {
+            if constexpr (!kLast) {
                 if (step-- == work.step_begin) {
                     step = work.step_end - 1;
                 }
-                open(uses + 1, step);
-                issue_scores(uses + 1);
-                issue_registers_by_tile<Number, 64, kDim, kParts>(
-                    grad_k, ds, shared.q(stage), true);
-                product_wait<kParts + 1>();
-                publish_sum();
-                product_wait<1>();
-                begin_weights(uses + 1);
-            } else {
-                issue_registers_by_tile<Number, 64, kDim, kParts>(
-                    grad_k, ds, shared.q(stage), true);
+                open(q.next(), uses + 1, step);
+                issue_scores(q.next().stage);
+            }
+            issue_registers_by_tile<Number, 64, kDim, kParts>(grad_k, ds, shared.q(q.stage), true);
+            if constexpr (kLast) {
                 product_wait<1>();
                 release(shared.keys_empty());
+                write_sum();
+                publish_sum();
+            } else {
+                product_wait<kParts + 1>();
+                write_sum();
+                product_wait<1>();
+                begin_weights(q.next().stage);
                 publish_sum();
             }
             product_wait<0>();
@@ -644,7 +674,8 @@ __device__ __forceinline__ void consume_backward(const Problem& problem,
             for (int i = 0; i < kParts; ++i) {
                 pin(ds[i]);
             }
-            release(shared.q_empty(stage));
+            release(shared.q_empty(q.stage));
+            q = q.next();
             ++uses;
         };
         for (int left = (work.step_end - work.step_begin) * plan.heads_per_kv; left > 1; --left) {
@@ -670,13 +701,15 @@ __global__ void __launch_bounds__(Tiling::threads, 1)
     constexpr int kConsumerWarps = Tiling::groups * 4;
     if (threadIdx.x == kConsumers) {
         for (int i = 0; i < 2; ++i) {
-            barrier_init(shared.q_full(i), 1);
-            barrier_init(shared.q_empty(i), kConsumerWarps);
             barrier_init(shared.grad_out_full(i), 1);
             barrier_init(shared.grad_out_empty(i), kConsumerWarps);
             barrier_init(shared.sum_full(i), kConsumerWarps);
             barrier_init(shared.tile_full(i), 1);
             barrier_init(shared.tile_empty(i), kConsumerWarps + 2);
+        }
+        for (int i = 0; i < Tiling::query_stages; ++i) {
+            barrier_init(shared.q_full(i), 1);
+            barrier_init(shared.q_empty(i), kConsumerWarps);
         }
         barrier_init(shared.k_full(), 1);
         barrier_init(shared.v_full(), 1);

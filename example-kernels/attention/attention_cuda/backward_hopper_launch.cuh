@@ -27,7 +27,7 @@ template <typename Tiling>
 HopperBackwardPlan plan_backward(const Problem& problem, const BackwardBuffers& buffers) {
     // A few tiles of a head at a time: they share its queries in the L2 cache, and the last of them
     // does not wait long for its turn to add.
-    constexpr int kHeadsAtOnce = 2048 / Tiling::head_dim;
+    constexpr int kHeadsAtOnce = 32;
     HopperBackwardPlan plan{};
     plan.query_blocks =
         static_cast<int>((problem.max_seqlen_q + Tiling::queries - 1) / Tiling::queries);

@@ -76,10 +76,12 @@ struct HopperBackwardTile {
     static constexpr int weight_bytes = queries * keys * 2;
     static constexpr int sum_bytes = queries * head_dim * 4;
     static constexpr int statistic_bytes = 2 * queries * 4;
-    // Keys, values; two steps of queries, of grad_out, of their statistics, of score gradients; one
-    // of grad_q; barriers; all of it aligned to 1024 bytes.
-    static constexpr int shared_bytes = 2 * key_bytes + 4 * query_bytes + 2 * weight_bytes +
-                                        sum_bytes + 2 * statistic_bytes + 256 + 1024;
+    static constexpr int query_stages = 3; // with two the products wait for the copy engine
+    // Keys, values; some steps of queries and their statistics; two of grad_out and of score
+    // gradients; one of grad_q; barriers; all of it aligned to 1024 bytes.
+    static constexpr int shared_bytes = 2 * key_bytes +
+                                        query_stages * (query_bytes + statistic_bytes) +
+                                        2 * query_bytes + 2 * weight_bytes + sum_bytes + 256 + 1024;
     static_assert(shared_bytes <= 227 * 1024);
     // A warpgroup's part of grad_q is 64 x 64: of a step of 64 queries half of the columns, of one
     // of 128 half of the rows.
