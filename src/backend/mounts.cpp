@@ -28,6 +28,10 @@ std::string cuda_mount(const Version& cuda) {
     return mount("/cuda-", cuda);
 }
 
+std::string rocm_mount(const Version& rocm) {
+    return mount("/rocm-", rocm);
+}
+
 std::string tvm_ffi_mount(const Version& tvm_ffi) {
     return mount("/tvm-ffi-", tvm_ffi);
 }

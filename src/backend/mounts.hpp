@@ -13,6 +13,8 @@ namespace kb::backend {
 inline constexpr std::string_view kSourceMount = "/src";
 /// build.ninja, objects, keep directories, libraries; the only place that a compiler may write.
 inline constexpr std::string_view kWorkMount = "/work";
+/// CUDA sources of ROCm sections after their translation to HIP, laid out as below kSourceMount.
+inline constexpr std::string_view kTranslatedMount = "/work/hip";
 inline constexpr std::string_view kCacheMount = "/ccache";
 /// Root of the host compiler: /usr/bin/g++ and its headers.
 inline constexpr std::string_view kHostMount = "/usr";
@@ -30,6 +32,8 @@ inline constexpr long kSourceDateEpoch = 315532800;
 [[nodiscard]] std::string torch_mount(const Version& torch);
 /// "/toolchain/cuda-13.0": bin/nvcc, include/, lib/.
 [[nodiscard]] std::string cuda_mount(const Version& cuda);
+/// "/toolchain/rocm-5.7": bin/clang++, bin/cuda-to-hip-1, include/, amdgcn/, stubs/.
+[[nodiscard]] std::string rocm_mount(const Version& rocm);
 /// "/toolchain/tvm-ffi-0.1": include/.
 [[nodiscard]] std::string tvm_ffi_mount(const Version& tvm_ffi);
 /// "/toolchain/<name>" of a native dependency: "/toolchain/cutlass-3.6".

@@ -56,7 +56,7 @@ std::string explain(const Promise& promise, std::string_view library) {
                            promise.variant->backend_version.to_text());
     }
     for (const BackendId id : backend::kAllBackends) {
-        for (const std::uint64_t major : {6U, 7U, 11U, 12U, 13U}) {
+        for (const std::uint64_t major : {5U, 6U, 7U, 11U, 12U, 13U}) {
             if (is_allowed_for(id, Version{{major}}, library)) {
                 return fmt::format(
                     "needs '{}', which only {} machines have", library, backend::to_text(id));
@@ -75,7 +75,7 @@ bool is_allowed(const CheckInput& input, const Names& system, std::string_view l
     if (!promise.variant) {
         return std::ranges::any_of(backend::kAllBackends, [&](BackendId id) {
             return is_torch_library(id, library) ||
-                   std::ranges::any_of(std::array{6U, 7U, 11U, 12U, 13U}, [&](unsigned major) {
+                   std::ranges::any_of(std::array{5U, 6U, 7U, 11U, 12U, 13U}, [&](unsigned major) {
                        return runtime_libraries(id, Version{{major}}).contains(library);
                    });
         });

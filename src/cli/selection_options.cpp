@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kb::cli {
 
 namespace {
@@ -90,6 +92,32 @@ bool SelectionOptions::any() const {
            !(torch + cuda + rocm + arch + backend + platform).empty();
 }
 
+namespace {
+
+void add_platform(plan::Selection& selection, const backend::Variant& variant) {
+    const bool noarch = variant.framework == backend::FrameworkId::torch_noarch;
+    if (!noarch &&
+        std::ranges::find(selection.platforms, variant.platform) == selection.platforms.end()) {
+        selection.platforms.push_back(variant.platform);
+    }
+}
+
+} // namespace
+
+void choose_platform(plan::Selection& selection,
+                     const backend::Platform& host,
+                     Diagnostics& diagnostics) {
+    if (selection.platforms.empty()) {
+        selection.platforms = {host};
+    } else if (selection.platforms.size() > 1) {
+        diagnostics.error("bad-selection",
+                          {.file = "--platform"},
+                          "one run builds for one platform",
+                          {"run it once for each: '--platform x86_64-linux', '--platform "
+                           "aarch64-linux'"});
+    }
+}
+
 std::optional<plan::Selection> resolve(const SelectionOptions& options, Diagnostics& diagnostics) {
     Diagnostics problems;
     plan::Selection out{.torch = versions("--torch", options.torch, problems),
@@ -124,7 +152,11 @@ std::optional<plan::Selection> resolve(const SelectionOptions& options, Diagnost
         }
     }
     for (const std::string& name : options.variants) {
-        if (!backend::VariantName::parse(name)) {
+        const auto variant = backend::VariantName::parse(name);
+        if (variant && options.platform.empty()) {
+            add_platform(out, variant->variant());
+        }
+        if (!variant) {
             problems.error(
                 "bad-selection",
                 {.file = "--variant"},

@@ -28,7 +28,14 @@ struct SelectionOptions {
     [[nodiscard]] bool any() const;
 };
 
-/// Each bad flag is a diagnostic ("bad-selection") with the form that was expected.
+/// The platforms of named variants are asked for with them. Each bad flag is a diagnostic
+/// ("bad-selection") with the form that was expected.
 std::optional<plan::Selection> resolve(const SelectionOptions& options, Diagnostics& diagnostics);
+
+/// For commands that make one platform's variants: `host` when none was asked for, by --platform or
+/// by the name of a variant. More than one is a diagnostic ("bad-selection").
+void choose_platform(plan::Selection& selection,
+                     const backend::Platform& host,
+                     Diagnostics& diagnostics);
 
 } // namespace kb::cli

@@ -51,10 +51,11 @@ std::string description(const Tu& tu) {
 }
 
 std::string tu_edge(const Tu& tu, std::string_view view) {
-    std::string text = fmt::format("build {}: {} {}",
-                                   quote_ninja_path(tu.object),
-                                   tu.keep_dir.empty() ? "compile" : "compile_keep",
-                                   source_path(tu.source, view));
+    const std::string_view rule = !tu.keep_dir.empty() ? "compile_keep"
+                                  : !tu.before.empty() ? "compile_after"
+                                                       : "compile";
+    std::string text = fmt::format(
+        "build {}: {} {}", quote_ninja_path(tu.object), rule, source_path(tu.source, view));
     if (!tu.headers.empty()) {
         text += " |";
         for (const RelPath& header : tu.headers) {
@@ -62,6 +63,9 @@ std::string tu_edge(const Tu& tu, std::string_view view) {
         }
     }
     text += "\n  command_line = " + command_line(tu.command, view) + '\n';
+    if (!tu.before.empty()) {
+        text += "  before = " + command_line(tu.before, view) + '\n';
+    }
     if (!tu.keep_dir.empty()) {
         text += "  keep = " + quote_ninja_value(quote_shell(tu.keep_dir)) + '\n';
     }

@@ -50,6 +50,7 @@ plan::Plan two_variants() {
     plan.tus[1].kind = backend::SourceKind::cuda;
     plan.tus[1].keep_dir = "tu/0b.keep";
     plan.tus[1].archs = {"8.0", "9.0a"};
+    plan.tus[2].before = {"echo", "c $1"};
     plan.tus[1].command = {"sh",
                            "-c",
                            "echo \"$1\" > tu/0b.keep/x && cat tu/0b.keep/x '/src/b b.cu' > $0",

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/command.hpp"
 
-#include "backend/mounts.hpp"
-
 #include <fmt/format.h>
 
 namespace kb::plan {
 
 namespace {
-
-constexpr std::string_view kCxx = "/usr/bin/g++";
 
 /// Room for a usual command, so that it is not moved while it grows.
 constexpr std::size_t kUsualBytes = 1000;
@@ -31,7 +27,7 @@ void add_preprocessor_flags(Words& command, const CompileRequest& request) {
 void add_source(Words& command, const CompileRequest& request) {
     command.add_all(request.flags);
     command.add("-c");
-    command.add(std::string{backend::kSourceMount}.append("/"), request.source.text());
+    command.add(std::string{request.source_root}.append("/"), request.source.text());
 }
 
 void add_standard(Words& command, std::uint32_t cxx_standard) {
@@ -41,7 +37,7 @@ void add_standard(Words& command, std::uint32_t cxx_standard) {
 Words cxx_command(const CompileRequest& request) {
     Words command;
     command.reserve(kUsualBytes, kUsualWords);
-    command.add(kCxx);
+    command.add(request.cxx);
     add_standard(command, request.cxx_standard);
     command.add("-O3");
     command.add("-DNDEBUG");
@@ -59,10 +55,10 @@ Words cuda_command(const CompileRequest& request) {
     command.reserve(kUsualBytes, kUsualWords);
     command.add(backend::cuda_mount(request.toolkit.version), "/bin/nvcc");
     if (const auto& own = request.toolkit.host_compiler) {
-        const std::string name = fmt::format("{}-{}", kCxx, own->to_text());
+        const std::string name = fmt::format("{}-{}", request.cxx, own->to_text());
         command.add("-ccbin=", name);
     } else {
-        command.add("-ccbin=", kCxx);
+        command.add("-ccbin=", request.cxx);
     }
     add_standard(command, request.cxx_standard);
     command.add("-O3");
@@ -78,6 +74,28 @@ Words cuda_command(const CompileRequest& request) {
     return command;
 }
 
+/// clang itself, as hipcc would call it. It finds the headers and libraries of g++ below /usr, and
+/// its device libraries below the ROCm root.
+Words hip_command(const CompileRequest& request) {
+    const std::string root = backend::rocm_mount(request.toolkit.version);
+    Words command;
+    command.reserve(kUsualBytes, kUsualWords);
+    command.add(root, "/bin/clang++");
+    // Else it looks beside the program that its launcher starts.
+    command.add("-no-canonical-prefixes");
+    command.add("-x");
+    command.add("hip");
+    command.add("--rocm-path=", root);
+    add_standard(command, request.cxx_standard);
+    command.add("-O3");
+    command.add("-DNDEBUG");
+    command.add("-fPIC");
+    command.add_all(backend::rules_of(request.toolkit.backend).arch_flags(request.archs));
+    add_preprocessor_flags(command, request);
+    add_source(command, request);
+    return command;
+}
+
 } // namespace
 
 Words compile_command(const CompileRequest& request) {
@@ -87,6 +105,7 @@ Words compile_command(const CompileRequest& request) {
     case backend::SourceKind::cuda:
         return cuda_command(request);
     case backend::SourceKind::hip:
+        return hip_command(request);
     case backend::SourceKind::sycl:
     case backend::SourceKind::metal:
     case backend::SourceKind::header:
@@ -96,10 +115,21 @@ Words compile_command(const CompileRequest& request) {
     return {};
 }
 
+Words translate_command(const Version& rocm, const std::vector<RelPath>& files) {
+    Words command;
+    command.add(backend::rocm_mount(rocm), "/bin/cuda-to-hip-1");
+    command.add(backend::kSourceMount);
+    command.add(backend::kTranslatedMount);
+    for (const RelPath& file : files) {
+        command.add(file.text());
+    }
+    return command;
+}
+
 Words link_command(const LinkRequest& request) {
     Words command;
     command.reserve(kUsualBytes, kUsualWords);
-    command.add(kCxx);
+    command.add(request.cxx);
     command.add("-shared");
     command.add("-o");
     command.add(request.output);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "backend/mounts.hpp"
 #include "backend/rules.hpp"
 #include "base/rel_path.hpp"
 #include "base/words.hpp"
@@ -18,8 +19,12 @@ namespace kb::plan {
 /// Its views outlive the call.
 struct CompileRequest {
     const RelPath& source;
+    /// Folder that the source is read from.
+    std::string_view source_root = backend::kSourceMount;
     backend::SourceKind kind = backend::SourceKind::cxx;
     const ToolkitRow& toolkit;
+    /// "/usr/bin/g++"
+    std::string_view cxx{};
     std::uint32_t cxx_standard = 17;
     /// "-frandom-seed=...".
     std::string_view seed{};
@@ -37,7 +42,12 @@ struct CompileRequest {
 /// toolchain of ours compiles.
 [[nodiscard]] Words compile_command(const CompileRequest& request);
 
+/// The step before the compilation of a CUDA source for ROCm: writes these files of the project,
+/// translated to HIP, below backend::kTranslatedMount.
+[[nodiscard]] Words translate_command(const Version& rocm, const std::vector<RelPath>& files);
+
 struct LinkRequest {
+    std::string_view cxx{};
     std::vector<std::string_view> objects{};
     /// Folders with libraries, in search order.
     std::vector<std::string> library_dirs{};

@@ -177,7 +177,10 @@ bool satisfies(const LockEntry& entry, const backend::Requirement& requirement) 
 std::vector<const LockEntry*> entries_for(const Lock& lock,
                                           const backend::Requirement& requirement,
                                           const backend::Platform& platform) {
-    const std::string wanted = to_text(platform);
+    // Debs are what runs while something is built, whatever it is built for, and headers that are
+    // the same everywhere: they are those of the one kind of machine that builds.
+    const std::string wanted =
+        to_text(requirement.provider == "deb" ? backend::Platform{} : platform);
     std::vector<const LockEntry*> found;
     for (const LockEntry& entry : lock.entries) {
         if ((entry.platform == wanted || entry.platform == "any") &&

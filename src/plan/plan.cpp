@@ -52,7 +52,7 @@ private:
     void report_nothing_selected(const VariantChoice& choice);
     PlannedVariant plan_variant(ChosenVariant chosen);
     void add_promises(PlannedVariant& variant, const HostRow& host);
-    void add_link(PlannedVariant& variant);
+    void add_link(PlannedVariant& variant, const HostRow& host);
     void add_key(PlannedVariant& variant);
     [[nodiscard]] const digest::KeyFile& common_key(BackendId backend, const std::string& ops_id);
     void add_source_lines(digest::KeyFile& key);
@@ -143,10 +143,11 @@ void Planner::add_promises(PlannedVariant& variant, const HostRow& host) {
     }
 }
 
-void Planner::add_link(PlannedVariant& variant) {
+void Planner::add_link(PlannedVariant& variant, const HostRow& host) {
     const Variant& what = variant.name.variant();
     const Libraries& libraries = libraries_for(what);
-    LinkRequest request{.library_dirs = {std::string{backend::kStubsMount}},
+    LinkRequest request{.cxx = host.cxx,
+                        .library_dirs = {std::string{backend::kStubsMount}},
                         .needed = libraries.needed,
                         .libraries = libraries.if_used};
     const bool tvm = what.framework == FrameworkId::tvm_ffi;
@@ -157,6 +158,8 @@ void Planner::add_link(PlannedVariant& variant) {
     }
     if (what.backend == BackendId::cuda) {
         request.library_dirs.push_back(backend::cuda_mount(what.backend_version) + "/lib");
+    } else if (what.backend == BackendId::rocm) {
+        request.library_dirs.push_back(backend::rocm_mount(what.backend_version) + "/stubs");
     }
     request.objects.reserve(tus_.size());
     for (const Tu* tu : tus_) {
@@ -254,7 +257,7 @@ PlannedVariant Planner::plan_variant(ChosenVariant chosen) {
         pins_ = builder_.pins_for(chosen, rows);
         variant.promises.archs = chosen.archs();
         add_promises(variant, *rows.host);
-        add_link(variant);
+        add_link(variant, *rows.host);
     }
     variant.sections = std::move(chosen.sections);
     add_key(variant);

@@ -177,6 +177,56 @@ TEST_CASE("a CUDA object is made by one call with a fixed keep folder", "[plan]"
     CHECK(tu_of(plan, "norm_cpu/norm.cpp").keep_dir.empty());
 }
 
+TEST_CASE("a CUDA source of a ROCm section is translated, then compiled for each device",
+          "[plan]") {
+    std::string toml{test::kStableToml};
+    toml = replace_all(toml, "\"cuda\"", "\"rocm\"");
+    toml = replace_all(toml,
+                       "cuda-capabilities = [\"8.0\", \"9.0\", \"12.0+PTX\"]",
+                       "rocm-archs = [\"gfx942\", \"gfx90a\"]");
+    auto here = world(toml);
+    here.selection.rocm = VersionSet::parse("5.7").value();
+    const Plan plan = here.plan();
+    REQUIRE(plan.variants.size() == 1);
+    const PlannedVariant& rocm = plan.variants.front();
+    CHECK(rocm.name.text() == "torch-stable-abi211-rocm57-x86_64-linux");
+    CHECK(rocm.promises.archs == std::vector<std::string>{"gfx90a", "gfx942"});
+    CHECK(rocm.promises.device_code == backend::DeviceCode::hsaco);
+    CHECK(rocm.promises.libraries ==
+          Words{"libtorch.so", "libtorch_cpu.so", "libtorch_hip.so", "libamdhip64.so"});
+    const std::string link = rocm.link.command.joined(" ");
+    CHECK(link.contains("-L/toolchain/rocm-5.7/stubs"));
+    CHECK(link.contains("-ltorch_hip -Wl,--as-needed -lamdhip64"));
+
+    const Tu& tu = tu_of(plan, "norm_cuda/norm.cu");
+    CHECK(tu.before.joined(" ") == "/toolchain/rocm-5.7/bin/cuda-to-hip-1 /src /work/hip "
+                                   "norm_cuda/norm.cu norm_common/norm.h norm_cuda/norm.cuh");
+    const std::string command = tu.command.joined(" ");
+    CHECK(command.starts_with("/toolchain/rocm-5.7/bin/clang++ -no-canonical-prefixes -x hip "
+                              "--rocm-path=/toolchain/rocm-5.7 -std=c++20 "));
+    CHECK(command.contains("--offload-arch=gfx90a --offload-arch=gfx942"));
+    CHECK(command.contains("-c /work/hip/norm_cuda/norm.cu -o tu/" + tu.id + ".o"));
+    CHECK(has(tu.requirements, "deb/rocm@5.7"));
+    const Tu& binding = tu_of(plan, "torch-ext/torch_binding.cpp");
+    CHECK(binding.before.empty());
+    CHECK(binding.command[0] == "/usr/bin/g++");
+    CHECK(has(binding.command, "-D__HIP_PLATFORM_AMD__=1"));
+    CHECK(has(binding.command, "/toolchain/rocm-5.7/include"));
+
+    // What is called .hip is HIP already.
+    for (SourceFile& file : here.snapshot.files) {
+        if (file.path.text() == "norm_cuda/norm.cu") {
+            file.path = RelPath::literal("norm_cuda/norm.hip");
+        }
+    }
+    here.config = test::config_of(replace_all(toml, "norm.cu\"", "norm.hip\""));
+    const Plan own = here.plan();
+    const Tu& hip = tu_of(own, "norm_cuda/norm.hip");
+    CHECK(hip.before.empty());
+    CHECK(has(hip.command, "/src/norm_cuda/norm.hip"));
+    CHECK_FALSE(hip.command.joined(" ").contains("/work/hip"));
+}
+
 TEST_CASE("a variant links its TUs against stubs and promises what it may need", "[plan]") {
     auto here = world(test::kStableToml);
     const Plan plan = here.plan();

@@ -41,12 +41,17 @@ struct Kernel {
     const Selection& selection;
     MatrixIndex index;
     std::map<BackendId, FrameworkId> frameworks{};
-    std::map<BackendId, Version> header_torch{};
+    std::map<std::pair<BackendId, Platform>, Version> header_torch{};
     std::map<const ToolkitRow*, std::vector<SectionArchs>> sections{};
     /// Versions of the rows of the bundle that can be built.
     std::set<Version> bundled_torch{};
     std::set<std::pair<BackendId, Version>> bundled_toolkits{};
 };
+
+template <typename T>
+bool holds(const std::vector<T>& list, const T& value) {
+    return std::ranges::find(list, value) != list.end();
+}
 
 bool can_be_had(const MatrixIndex& index, const SupportRow& row) {
     const FrameworkRow* torch = index.torch(row.torch);
@@ -88,13 +93,16 @@ const std::vector<SectionArchs>& sections_for(Kernel& kernel, const ToolkitRow& 
     return place->second;
 }
 
-/// The lowest torch version that has the stable ABI and is in the bundle for this backend, else
+/// The lowest torch version that has the stable ABI and is in the bundle for this backend on this
+/// platform, else
 /// the lowest that has it at all: the same shim symbols are used whichever it is, and a later
 /// version of torch then changes nothing.
-Version header_torch_for(const Kernel& kernel, BackendId id, const Version& abi) {
+Version
+header_torch_for(const Kernel& kernel, BackendId id, const Platform& platform, const Version& abi) {
     std::optional<std::pair<bool, Version>> best;
     for (const SupportRow& row : kernel.matrix.rows) {
-        if (row.backend != id || row.torch < abi || !can_be_had(kernel.index, row)) {
+        if (row.backend != id || row.torch < abi || !holds(row.platforms, platform) ||
+            !can_be_had(kernel.index, row)) {
             continue;
         }
         const std::pair<bool, Version> key{!row.in_bundle, row.torch};
@@ -112,8 +120,15 @@ FrameworkId framework_of(Kernel& kernel, BackendId id) {
         place->second = config::sections_of(kernel.config, id).empty()
                             ? FrameworkId::torch_noarch
                             : config::framework_for(kernel.config, id);
+    }
+    return place->second;
+}
+
+const Version& header_torch(Kernel& kernel, BackendId id, const Platform& platform) {
+    const auto [place, added] = kernel.header_torch.try_emplace(std::pair{id, platform});
+    if (added) {
         if (const auto abi = config::stable_abi_for(kernel.config, id)) {
-            kernel.header_torch[id] = header_torch_for(kernel, id, abi->major_minor());
+            place->second = header_torch_for(kernel, id, platform, abi->major_minor());
         }
     }
     return place->second;
@@ -180,9 +195,25 @@ std::optional<Refusal> refused_by_toolchain(const Kernel& kernel, const Candidat
     if (!candidate.host->unavailable.empty()) {
         return Refusal{"no-host", candidate.host->unavailable};
     }
+    if (candidate.host->cross && kernel.selection.platforms.empty()) {
+        return Refusal{"cross-platform",
+                       fmt::format("variants for {0} are compiled on another kind of machine: ask "
+                                   "for them by --platform {0}",
+                                   to_text(candidate.host->platform))};
+    }
     if (!toolkit.unavailable.empty()) {
         return Refusal{"no-toolkit",
                        fmt::format("{}: {}", toolkit.archs.name, toolkit.unavailable)};
+    }
+    if (!toolkit.platforms.empty() && !holds(toolkit.platforms, candidate.host->platform)) {
+        return Refusal{"no-toolkit",
+                       fmt::format("{}: nothing is pinned that builds for {}",
+                                   toolkit.archs.name,
+                                   to_text(candidate.host->platform))};
+    }
+    if (!toolkit.stable_abi_only.empty() && candidate.variant.framework == FrameworkId::torch) {
+        return Refusal{"stable-abi-only",
+                       fmt::format("{}: {}", toolkit.archs.name, toolkit.stable_abi_only)};
     }
     const bool tvm = candidate.variant.framework == FrameworkId::tvm_ffi;
     const FrameworkRow* framework = tvm ? kernel.index.tvm_ffi(candidate.variant.framework_version)
@@ -201,11 +232,6 @@ std::optional<Refusal> refused_by_toolchain(const Kernel& kernel, const Candidat
                                    compiler.to_text())};
     }
     return std::nullopt;
-}
-
-template <typename T>
-bool holds(const std::vector<T>& list, const T& value) {
-    return std::ranges::find(list, value) != list.end();
 }
 
 /// A condition on the version of one toolkit leaves only variants of toolkits it speaks about.
@@ -276,8 +302,9 @@ refused_by_bundle(const Kernel& kernel, const Candidate& candidate, const std::s
     if (torch_ok && toolkit_ok && (torch_named || toolkit_named)) {
         return std::nullopt;
     }
-    return Refusal{"not-in-bundle",
-                   "it is not part of the bundle: ask for it by --torch, --cuda or --variant"};
+    return Refusal{
+        "not-in-bundle",
+        "it is not part of the bundle: ask for it by --torch, --cuda, --rocm or --variant"};
 }
 
 /// A variant that passed, with what the order and the grouping need.
@@ -432,7 +459,8 @@ private:
         if (framework == FrameworkId::tvm_ffi) {
             accepted.chosen.torch = Version{};
         } else if (framework == FrameworkId::torch_stable_abi) {
-            accepted.chosen.torch = kernel_.header_torch[candidate.variant.backend];
+            accepted.chosen.torch =
+                header_torch(kernel_, candidate.variant.backend, candidate.variant.platform);
         }
         if (!kernel_.selection.archs.empty() &&
             !selected_archs(kernel_.selection, accepted.chosen.archs())) {
@@ -509,18 +537,6 @@ private:
     std::vector<RefusedVariant> refused_;
 };
 
-bool cuda_serves(const backend::CudaArch& code, const backend::CudaArch& device) {
-    const auto chip = std::pair{code.major, code.minor};
-    const auto wanted = std::pair{device.major, device.minor};
-    if (code.suffix == 'a') {
-        return chip == wanted;
-    }
-    if (code.suffix == 'f') {
-        return code.major == device.major && chip <= wanted;
-    }
-    return chip <= wanted && (code.major == device.major || code.ptx);
-}
-
 } // namespace
 
 std::vector<std::string> ChosenVariant::archs() const {
@@ -533,50 +549,9 @@ std::vector<std::string> ChosenVariant::archs() const {
     return all;
 }
 
-bool serves_device(std::span<const std::string> archs, std::string_view device) {
-    const auto wanted = backend::parse_cuda_arch(device);
-    return std::ranges::any_of(archs, [&](const std::string& text) {
-        const auto code = backend::parse_cuda_arch(text);
-        return wanted && code ? cuda_serves(*code, *wanted) : text == device;
-    });
-}
-
 VariantChoice
 select(const config::Config& config, const SupportMatrix& matrix, const Selection& selection) {
     return Selector{config, matrix, selection}.run();
-}
-
-std::optional<std::size_t> best_for_host(const VariantChoice& choice, const HostFacts& host) {
-    // Smaller is better: the accelerator's own variants, then the CPU's, then what is there.
-    using Key = std::tuple<int, int, Version, Version>;
-    std::optional<std::pair<Key, std::size_t>> best;
-    const auto newest_first = [](const Version& version) {
-        return Version{{1'000'000 - std::min<std::uint64_t>(version.major(), 1'000'000),
-                        1'000'000 - std::min<std::uint64_t>(version.minor(), 1'000'000)}};
-    };
-    for (std::size_t i = 0; i < choice.chosen.size(); ++i) {
-        const Variant& variant = choice.chosen[i].name.variant();
-        const bool noarch = variant.framework == FrameworkId::torch_noarch;
-        const bool runs = !host.backend_version || variant.backend != host.backend ||
-                          variant.backend_version <= *host.backend_version;
-        if ((!noarch && variant.platform != host.platform) || !runs) {
-            continue;
-        }
-        int distance = 2;
-        if (variant.backend == host.backend) {
-            distance = 0;
-        } else if (variant.backend == BackendId::cpu) {
-            distance = 1;
-        }
-        const Key key{distance,
-                      variant.framework == FrameworkId::torch_stable_abi ? 0 : 1,
-                      newest_first(variant.framework_version),
-                      newest_first(variant.backend_version)};
-        if (!best || key < best->first) {
-            best = std::pair{key, i};
-        }
-    }
-    return best ? std::optional{best->second} : std::nullopt;
 }
 
 } // namespace kb::plan

@@ -144,7 +144,7 @@ TEST_CASE("a tvm-ffi kernel is built from the rows that have tvm-ffi", "[plan][s
 TEST_CASE("each refusal names its rule", "[plan][selection]") {
     const VariantChoice choice = choose(test::kAotToml);
     CHECK(rule_of(choice, "torch213-cxx11-cu126-x86_64-linux") == "no-toolkit");
-    CHECK(rule_of(choice, "torch213-cxx11-cu130-aarch64-linux") == "no-host");
+    CHECK(rule_of(choice, "torch213-cxx11-cu130-aarch64-linux") == "cross-platform");
     CHECK(rule_of(choice, "torch212-cxx11-cpu-x86_64-linux") == "not-in-bundle");
     CHECK(rule_of(choice, "torch215-cxx11-cu132-x86_64-linux") == "not-in-bundle");
 
@@ -168,6 +168,37 @@ TEST_CASE("each refusal names its rule", "[plan][selection]") {
         choose(with(test::kAotToml, "[\"cpu\", \"cuda\"]", "[\"cpu\", \"metal\"]"));
     CHECK(rule_of(unlisted, "torch-metal") == "no-section");
     CHECK(names(unlisted).size() == 3);
+}
+
+TEST_CASE("variants for another platform are built when it is named", "[plan][selection]") {
+    Selection arm;
+    arm.platforms = {Platform{.cpu = backend::Cpu::aarch64, .os = backend::Os::linux}};
+    const VariantChoice versioned = choose(test::kAotToml, arm);
+    CHECK(names(versioned) == Names{"torch213-cxx11-cpu-aarch64-linux"});
+    CHECK(rule_of(versioned, "torch213-cxx11-cu130-aarch64-linux") == "no-toolkit");
+    const VariantChoice stable = choose(test::kStableToml, arm);
+    CHECK(names(stable) == Names{"torch-stable-abi211-cpu-aarch64-linux"});
+    // The headers of a row that there is for this platform.
+    CHECK(stable.chosen[0].torch == Version{{2, 13}});
+}
+
+TEST_CASE("ROCm 5.7 is built when it is named, for the stable ABI alone", "[plan][selection]") {
+    const auto rocm = [](std::string_view toml) {
+        return replace_all(replace_all(std::string{toml}, "\"cuda\"", "\"rocm\""),
+                           "cuda-capabilities = [\"8.0\", \"9.0\", \"12.0+PTX\"]",
+                           "rocm-archs = [\"gfx90a\"]");
+    };
+    Selection named;
+    named.rocm = VersionSet::parse("5.7").value();
+    CHECK(names(choose(rocm(test::kStableToml), named)) ==
+          Names{"torch-stable-abi211-rocm57-x86_64-linux"});
+    const VariantChoice bundle = choose(rocm(test::kStableToml));
+    CHECK(has_refusal(bundle, "torch-stable-abi211-rocm57-x86_64-linux", "not-in-bundle"));
+    CHECK(has_refusal(bundle, "torch-stable-abi211-rocm72-x86_64-linux", "no-toolkit"));
+    std::string aot = replace_all(rocm(test::kAotToml), "cuda-flags", "hip-flags");
+    const VariantChoice versioned = choose(aot, named);
+    CHECK(names(versioned).empty());
+    CHECK(rule_of(versioned, "torch211-cxx11-rocm57-x86_64-linux") == "stable-abi-only");
 }
 
 TEST_CASE("every rule has a meaning, and the page of list-variants has the same",
@@ -243,7 +274,10 @@ TEST_CASE("selection flags narrow the list and all must hold", "[plan][selection
           Names{"torch215-cxx11-cpu-x86_64-linux"});
     CHECK(chosen({.latest = true}) ==
           Names{"torch215-cxx11-cpu-x86_64-linux", "torch215-cxx11-cu130-x86_64-linux"});
-    CHECK(chosen({.platforms = {{.cpu = backend::Cpu::aarch64}}}).empty());
+    CHECK(chosen({.platforms = {{.cpu = backend::Cpu::aarch64}}}) ==
+          Names{"torch213-cxx11-cpu-aarch64-linux"});
+    CHECK(
+        chosen({.platforms = {{.cpu = backend::Cpu::aarch64, .os = backend::Os::darwin}}}).empty());
     CHECK(chosen({.variants = {"torch213-cxx11-cpu-x86_64-linux"}}) ==
           Names{"torch213-cxx11-cpu-x86_64-linux"});
     CHECK(chosen({.archs = {"9.0"}, .latest = true}) == Names{"torch215-cxx11-cu130-x86_64-linux"});

@@ -90,6 +90,16 @@ std::optional<Version> optional_version(Reader& reader, std::string_view key) {
     return version;
 }
 
+std::vector<Platform> platforms_member(Reader& reader) {
+    std::vector<Platform> result;
+    if (const auto platforms = reader.strings("platforms")) {
+        for (const auto& text : *platforms) {
+            result.push_back(read_platform(reader, text.value, text.span));
+        }
+    }
+    return result;
+}
+
 ToolkitRow read_toolkit(Reader& reader) {
     ToolkitRow row{.backend = backend_member(reader),
                    .version = version_member(reader, "version"),
@@ -100,6 +110,8 @@ ToolkitRow read_toolkit(Reader& reader) {
                    .host_compiler_min = optional_version(reader, "host-compiler-min"),
                    .host_compiler_max = optional_version(reader, "host-compiler-max"),
                    .host_compiler = optional_version(reader, "host-compiler"),
+                   .platforms = platforms_member(reader),
+                   .stable_abi_only = text_member(reader, "stable-abi-only"),
                    .requirements = requirements_member(reader),
                    .unavailable = text_member(reader, "unavailable")};
     reader.require({"backend", "name", "cxx-standard", "requirements"});
@@ -112,6 +124,8 @@ ToolkitRow read_toolkit(Reader& reader) {
                    "host-compiler-min",
                    "host-compiler-max",
                    "host-compiler",
+                   "platforms",
+                   "stable-abi-only",
                    "requirements",
                    "unavailable"});
     for (const auto* list : {&row.archs.builds, &row.archs.compiles}) {
@@ -132,8 +146,14 @@ HostRow read_host(Reader& reader) {
     if (const auto text = reader.string("platform")) {
         row.platform = read_platform(reader, text->value, text->span);
     }
+    if (const auto text = reader.string("cxx")) {
+        row.cxx = text->value;
+    }
+    const auto cross = reader.boolean("cross");
+    row.cross = cross && cross->value;
     reader.require({"platform", "compiler", "requirements"});
-    reader.finish({"platform", "compiler", "libc-policy", "requirements", "unavailable"});
+    reader.finish(
+        {"platform", "compiler", "cxx", "cross", "libc-policy", "requirements", "unavailable"});
     return row;
 }
 
@@ -175,11 +195,7 @@ SupportRow read_row(Reader& reader) {
     SupportRow row{.torch = version_member(reader, "torch").major_minor(),
                    .backend = backend_member(reader),
                    .backend_version = version_member(reader, "backend-version")};
-    if (const auto platforms = reader.strings("platforms")) {
-        for (const auto& text : *platforms) {
-            row.platforms.push_back(read_platform(reader, text.value, text.span));
-        }
-    }
+    row.platforms = platforms_member(reader);
     const auto bundle = reader.boolean("bundle");
     row.in_bundle = bundle && bundle->value;
     row.tvm_ffi = optional_version(reader, "tvm-ffi");

@@ -45,6 +45,10 @@ struct ToolkitRow {
     /// Major version of the g++ that the toolkit brings for its own use, where it refuses that of
     /// the host: "/usr/bin/g++-11".
     std::optional<Version> host_compiler{};
+    /// Platforms that it builds for; empty: any.
+    std::vector<Platform> platforms{};
+    /// Why only kernels of torch's stable ABI are built with it; "" when all are.
+    std::string stable_abi_only{};
     std::vector<Requirement> requirements{};
     std::string unavailable{};
 };
@@ -54,6 +58,10 @@ struct HostRow {
     Platform platform{};
     /// Major version of g++.
     Version compiler{};
+    /// Its program, in the sandbox of the machine that builds.
+    std::string cxx{"/usr/bin/g++"};
+    /// Compiled on another kind of machine than it runs on: built only when it is named.
+    bool cross = false;
     /// Baseline of the C library that results keep to: "manylinux_2_28".
     std::string libc_policy{};
     std::vector<Requirement> requirements{};

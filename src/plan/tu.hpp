@@ -24,6 +24,8 @@ struct Tu {
     std::string section{};
     /// The compiler with all its arguments, output included.
     Words command{};
+    /// What has to run before; empty for most.
+    Words before{};
     /// "tu/<id>.o"
     std::string object{};
     /// Where nvcc keeps its intermediate files, to be made before; "" for other compilers.

@@ -58,6 +58,23 @@ std::string random_seed(const RelPath& source) {
 
 constexpr std::size_t kUsualIdBytes = 28; // of a requirement
 
+/// A CUDA source of a ROCm section, which is translated first. What is called .hip is taken as it
+/// is.
+bool is_translated(const Job& job) {
+    return job.kind == SourceKind::hip && job.file->path.extension() == ".cu";
+}
+
+/// "/work/hip/csrc" before each "/src/csrc": headers that were not seen stay where they are.
+std::vector<std::string> translated_include(const std::vector<std::string>& include) {
+    std::vector<std::string> dirs;
+    for (const std::string& dir : include) {
+        dirs.push_back(std::string{backend::kTranslatedMount} +
+                       dir.substr(backend::kSourceMount.size()));
+    }
+    append(dirs, include);
+    return dirs;
+}
+
 bool is_device_kind(SourceKind kind) {
     return kind != SourceKind::cxx;
 }
@@ -308,12 +325,17 @@ Words TuBuilder::command_for(const Job& job,
                              const Context& context,
                              const std::string& ops_id) const {
     const bool tvm = context.framework_id == FrameworkId::tvm_ffi;
+    const std::vector<std::string> include =
+        is_translated(job) ? translated_include(job.include) : job.include;
     CompileRequest request{.source = job.file->path,
+                           .source_root = is_translated(job) ? backend::kTranslatedMount
+                                                             : backend::kSourceMount,
                            .kind = job.kind,
                            .toolkit = *context.toolkit,
+                           .cxx = context.host->cxx,
                            .cxx_standard = context.cxx_standard,
                            .seed = job.seed,
-                           .include = job.include,
+                           .include = include,
                            .archs = job.archs,
                            .flags = is_device_kind(job.kind) ? job.device_flags : job.cxx_flags};
     for (const std::string_view definition :
@@ -341,6 +363,11 @@ Words TuBuilder::command_for(const Job& job,
     }
     if (context.toolkit->backend == BackendId::cuda && job.kind == SourceKind::cxx) {
         request.system_include.push_back(backend::cuda_mount(context.toolkit->version) +
+                                         "/include");
+    }
+    if (context.toolkit->backend == BackendId::rocm) {
+        request.definitions.emplace_back("__HIP_PLATFORM_AMD__=1");
+        request.system_include.push_back(backend::rocm_mount(context.toolkit->version) +
                                          "/include");
     }
     for (const DependencyRow* row : job.dependencies) {
@@ -415,6 +442,16 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
     key.assign("kernel-builder/tu/1\n");
     for (const std::string_view word : command) {
         key.append(word).append("\n");
+    }
+    if (is_translated(job)) {
+        std::vector<RelPath> files{job.file->path};
+        for (const SourceFile* header : job.reach.headers) {
+            files.push_back(header->path);
+        }
+        tu.before = translate_command(context.toolkit->version, files);
+        for (const std::string_view word : tu.before) {
+            key.append(word).append("\n");
+        }
     }
     key.append(job.content);
     tu.headers.reserve(job.reach.headers.size());

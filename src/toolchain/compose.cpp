@@ -22,13 +22,18 @@ using store::TreeRef;
 
 /// The compiler with which the program makes stubs: every Linux host of the matrix has it.
 const Requirement kCompiler{.provider = "deb", .name = "gcc", .version = "12"};
+/// What stands beside it for other machines than the one that builds.
+const Requirement kCrossCompiler{.provider = "deb", .name = "cross-gcc-aarch64", .version = "12"};
+constexpr std::string_view kCrossTools = "aarch64-linux-gnu-";
 
 /// Libraries of torch that an extension may be linked with.
-constexpr std::array<std::string_view, 6> kTorchLibraries{"libc10.so",
+constexpr std::array<std::string_view, 8> kTorchLibraries{"libc10.so",
                                                           "libc10_cuda.so",
+                                                          "libc10_hip.so",
                                                           "libtorch.so",
                                                           "libtorch_cpu.so",
                                                           "libtorch_cuda.so",
+                                                          "libtorch_hip.so",
                                                           "libtorch_python.so"};
 
 bool is_torch(const Requirement& requirement) {
@@ -37,6 +42,12 @@ bool is_torch(const Requirement& requirement) {
 
 bool is_tvm_ffi(const Requirement& requirement) {
     return requirement.provider == "wheel" && requirement.name == "apache-tvm-ffi";
+}
+
+/// Stubs of the system's libraries, which have a place of their own; others stand beside the
+/// headers of what they stand for.
+bool is_baseline(const Requirement& requirement) {
+    return requirement.name.starts_with("manylinux_");
 }
 
 /// What an extension with these headers is linked with.
@@ -92,6 +103,51 @@ MountRule debian_nvcc() {
     return rule;
 }
 
+/// A program of a newer Debian than the sandbox's, started by its own loader with its own
+/// libraries. The compiler finds its other parts and starts itself again by the name it is given.
+constexpr std::string_view kOwnLoader = R"(#!/bin/sh
+here=${{0%/*}}
+exec "$here/../lib/ld-linux-x86-64.so.2" --library-path "$here/../lib" --argv0 "$0" "$here/../libexec/{}" "$@"
+)";
+
+/// Debian's clang with what it needs for HIP, in the layout of a ROCm installation.
+MountRule debian_rocm() {
+    const std::string llvm = "usr/lib/llvm-17/";
+    // The first rule that a name begins with counts: of the tools one, not the forty around it.
+    MountRule rule{.moves = {{llvm + "bin/clang-offload-bundler", "libexec/clang-offload-bundler"},
+                             {llvm + "bin/clang-", std::nullopt},
+                             {llvm + "bin/clang+", std::nullopt},
+                             {llvm + "bin/clang", "libexec/clang"},
+                             {llvm + "bin/lld-", std::nullopt},
+                             {llvm + "bin/lld", "libexec/lld"},
+                             {llvm + "lib/clang/17/include/", "lib/clang/17/include/"},
+                             {llvm + "lib/clang/17/amdgcn/", "amdgcn/"},
+                             {llvm + "lib/libclang-cpp.so.17", "lib/libclang-cpp.so.17"},
+                             {"usr/include/hip/", "include/hip/"},
+                             {"usr/lib/x86_64-linux-gnu/cmake/", std::nullopt},
+                             {"usr/lib/x86_64-linux-gnu/gconv/", std::nullopt},
+                             {"usr/lib/x86_64-linux-gnu/libclang-cpp.so.17", std::nullopt},
+                             {"usr/lib/x86_64-linux-gnu/", "lib/"}},
+                   .links = {link("stubs/libamdhip64.so", "libamdhip64.so.5")}};
+    const auto add = [&](std::string_view path, std::string content) {
+        rule.files.push_back({.path = RelPath::literal(path),
+                              .content = std::move(content),
+                              .mode = FileMode::executable});
+    };
+    for (const auto& [name, program] :
+         {std::pair{"clang++", "clang"},
+          std::pair{"lld", "lld"},
+          std::pair{"clang-offload-bundler", "clang-offload-bundler"}}) {
+        add(fmt::format("bin/{}", name), fmt::format(kOwnLoader, program));
+    }
+    // The bundler looks for it and never runs it for what is no object file.
+    add("bin/llvm-objcopy", "#!/bin/sh\nexec objcopy \"$@\"\n");
+    const auto translator = embedded_data("cuda-to-hip-1");
+    KB_ASSERT(translator.has_value(), "the translator is compiled in");
+    add("bin/cuda-to-hip-1", std::string{*translator});
+    return rule;
+}
+
 MountRule cuda_wheel_rule(const Requirement& requirement) {
     const std::string major = requirement.version.substr(0, requirement.version.find('.'));
     MountRule rule{.links = {link("lib/libcudart.so",
@@ -115,8 +171,18 @@ MountRule rule_of(const Requirement& requirement) {
     if (requirement.provider == "deb" && requirement.name == "cuda-nvcc") {
         return debian_nvcc();
     }
+    if (requirement.provider == "deb" && requirement.name == "rocm") {
+        return debian_rocm();
+    }
     if (requirement.provider == "deb" && requirement.name == "host-gcc") {
         return {.moves = {{"usr/", ""}}};
+    }
+    if (requirement.provider == "deb" && requirement.name == kCrossCompiler.name) {
+        const auto tool = [&](std::string_view name) {
+            const std::string program = fmt::format("{}{}", kCrossTools, name);
+            return link("bin/" + program, program + "-" + requirement.version);
+        };
+        return {.moves = {{"usr/", ""}}, .links = {tool("g++"), tool("gcc")}};
     }
     if (requirement.provider == "deb" && requirement.name == "gcc") {
         const std::string suffix = "-" + requirement.version;
@@ -162,9 +228,14 @@ public:
 private:
     Result<void> add_trees(const Requirement& requirement, RootRecipe& recipe);
     Result<TreeRef> compiler();
-    Result<TreeRef> baseline_stubs(const Requirement& requirement);
+    Result<TreeRef> pinned_stubs(const Requirement& requirement);
     Result<TreeRef> framework_stubs(const Requirement& requirement,
                                     std::span<const StubLibrary> libraries);
+
+    [[nodiscard]] bool is_cross() const { return platform_.cpu != backend::Cpu::x86_64; }
+
+    /// What the names of the compiler's programs begin with.
+    [[nodiscard]] std::string_view tools() const { return is_cross() ? kCrossTools : ""; }
 
     [[nodiscard]] Result<std::vector<LockEntry>> entries(const Requirement& requirement) const {
         return select_entries(std::span{&requirement, 1}, lock_, platform_);
@@ -204,15 +275,21 @@ Result<void> Composer::add_trees(const Requirement& requirement, RootRecipe& rec
 }
 
 Result<TreeRef> Composer::compiler() {
-    // Fetched here too: a caller that wants only the headers of torch gets stubs with them.
-    KB_TRY(const auto wanted, entries(kCompiler));
-    KB_TRY(fetch(wanted, store_, machine_, options_));
     RootRecipe recipe{.name = kCompiler.id()};
-    KB_TRY(add_trees(kCompiler, recipe));
+    std::vector<Requirement> parts{kCompiler};
+    if (is_cross()) {
+        parts.push_back(kCrossCompiler);
+    }
+    for (const Requirement& part : parts) {
+        // Fetched here too: a caller that wants only the headers of torch gets stubs with them.
+        KB_TRY(const auto wanted, entries(part));
+        KB_TRY(fetch(wanted, store_, machine_, options_));
+        KB_TRY(add_trees(part, recipe));
+    }
     return store_.compose(recipe);
 }
 
-Result<TreeRef> Composer::baseline_stubs(const Requirement& requirement) {
+Result<TreeRef> Composer::pinned_stubs(const Requirement& requirement) {
     KB_TRY(const auto wanted, entries(requirement));
     const auto table = embedded_data(wanted.front().file);
     const auto compat = embedded_data("compat.c");
@@ -220,7 +297,9 @@ Result<TreeRef> Composer::baseline_stubs(const Requirement& requirement) {
     KB_TRY(const auto libraries, parse_stub_table(*table));
     KB_TRY(const TreeRef gcc, compiler());
     return generate_tree(requirement.id(),
-                         baseline_stub_sources(libraries, *compat),
+                         is_baseline(requirement)
+                             ? baseline_stub_sources(libraries, *compat, tools())
+                             : framework_stub_sources(libraries, tools()),
                          gcc,
                          store_,
                          machine_,
@@ -231,7 +310,7 @@ Result<TreeRef> Composer::framework_stubs(const Requirement& requirement,
                                           std::span<const StubLibrary> libraries) {
     KB_TRY(const TreeRef gcc, compiler());
     return generate_tree(fmt::format("stub/{}@{}", requirement.name, requirement.version),
-                         framework_stub_sources(libraries),
+                         framework_stub_sources(libraries, tools()),
                          gcc,
                          store_,
                          machine_,
@@ -242,8 +321,11 @@ Result<Root> Composer::compose(const std::string& mount, const std::vector<Requi
     RootRecipe recipe{.name = mount};
     for (const Requirement& requirement : parts) {
         if (requirement.provider == "stub") {
-            KB_TRY(const TreeRef stubs, baseline_stubs(requirement));
+            KB_TRY(const TreeRef stubs, pinned_stubs(requirement));
             recipe.parts.push_back({.tree = stubs.digest});
+            if (!is_baseline(requirement)) {
+                recipe.parts.back().moves = {{"", "stubs/"}};
+            }
             continue;
         }
         KB_TRY(add_trees(requirement, recipe));
@@ -272,7 +354,8 @@ std::optional<Version> place_version(const Requirement& requirement) {
 }
 
 std::optional<std::string> deb_mount(const Requirement& requirement, const Version& version) {
-    if (requirement.name == "gcc" || requirement.name == "host-gcc") {
+    if (requirement.name == "gcc" || requirement.name == "host-gcc" ||
+        requirement.name == kCrossCompiler.name) {
         return std::string{backend::kHostMount};
     }
     if (requirement.name == "python-headers") {
@@ -280,6 +363,9 @@ std::optional<std::string> deb_mount(const Requirement& requirement, const Versi
     }
     if (requirement.name == "cuda-nvcc") {
         return backend::cuda_mount(version);
+    }
+    if (requirement.name == "rocm") {
+        return backend::rocm_mount(version);
     }
     return std::nullopt;
 }
@@ -305,8 +391,10 @@ std::optional<std::string> wheel_mount(const Requirement& requirement, const Ver
 Result<std::string> mount_of(const Requirement& requirement) {
     std::optional<std::string> mount;
     const auto version = place_version(requirement);
-    if (requirement.provider == "stub") {
+    if (requirement.provider == "stub" && is_baseline(requirement)) {
         mount = backend::kStubsMount;
+    } else if (version && requirement.provider == "stub" && requirement.name == "amdhip64") {
+        mount = backend::rocm_mount(*version);
     } else if (version && (requirement.provider == "conda" || requirement.provider == "host") &&
                requirement.name == "cuda") {
         mount = backend::cuda_mount(*version);

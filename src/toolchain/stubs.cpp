@@ -59,7 +59,7 @@ FileImage file(std::string_view path, std::string content) {
 
 /// Sources of one library, and the line of make.sh that links it.
 std::string
-add_library(const StubLibrary& library, std::string output, std::vector<FileImage>& out) {
+add_library(const StubLibrary& library, std::string_view tools, std::vector<FileImage>& out) {
     out.push_back(file(library.soname + ".s", stub_assembly(library)));
     const std::string script = stub_version_script(library);
     std::string options;
@@ -68,10 +68,10 @@ add_library(const StubLibrary& library, std::string output, std::vector<FileImag
         options = fmt::format(" -Wl,--version-script={}.map", library.soname);
     }
     return fmt::format(
-        "gcc -shared -nostdlib -Wl,-soname,{0}{1} -Wl,--build-id=none -o out/{2} {0}.s\n",
+        "{2}gcc -shared -nostdlib -Wl,-soname,{0}{1} -Wl,--build-id=none -o out/{0} {0}.s\n",
         library.soname,
         options,
-        output);
+        tools);
 }
 
 Result<StubSymbol> parse_row(std::span<const std::string_view> cells) {
@@ -141,31 +141,37 @@ std::string stub_version_script(const StubLibrary& library) {
 }
 
 std::vector<FileImage> baseline_stub_sources(std::span<const StubLibrary> libraries,
-                                             std::string_view compat_source) {
+                                             std::string_view compat_source,
+                                             std::string_view tools) {
     std::vector<FileImage> out;
     std::string make = "set -e\nmkdir -p out\n";
     std::string loader;
+    bool vector_math = false;
     for (const StubLibrary& library : libraries) {
-        make += add_library(library, library.soname, out);
+        make += add_library(library, tools, out);
+        vector_math = vector_math || library.soname == "libmvec.so.1";
         if (library.soname.starts_with("ld-linux")) {
             loader = library.soname;
         }
     }
     out.push_back(file("compat.c", std::string{compat_source}));
-    make += "gcc -O2 -fPIC -ffunction-sections -fno-builtin -w -c compat.c -o compat.o\n"
-            "ar rcsD out/libkbcompat.a compat.o\n"
-            // New parts of libstdc++ come from the archive, old ones from the shared library.
-            "cp \"$(gcc -print-file-name=libstdc++.a)\" out/libstdc++_nonshared.a\n"
-            // Holds atexit and the like, which every shared library needs a copy of.
-            "cp \"$(gcc -print-file-name=libc_nonshared.a)\" out/\n"
-            "cp scripts/* out/\n"
-            "chmod 644 out/*\n";
+    // New parts of libstdc++ come from the archive, old ones from the shared library.
+    // libc_nonshared.a holds atexit and the like, which every shared library needs a copy of.
+    make += fmt::format("{0}gcc -O2 -fPIC -ffunction-sections -fno-builtin -w -c compat.c -o "
+                        "compat.o\n"
+                        "ar rcsD out/libkbcompat.a compat.o\n"
+                        "cp \"$({0}gcc -print-file-name=libstdc++.a)\" out/libstdc++_nonshared.a\n"
+                        "cp \"$({0}gcc -print-file-name=libc_nonshared.a)\" out/\n"
+                        "cp scripts/* out/\n"
+                        "chmod 644 out/*\n",
+                        tools);
     const auto script = [&](std::string_view name, std::string text) {
         out.push_back(file(fmt::format("scripts/{}", name), std::move(text) + "\n"));
     };
     script("libstdc++.so", "INPUT(libstdc++.so.6 libstdc++_nonshared.a)");
     script("libgcc_s.so", "GROUP(libgcc_s.so.1 -lgcc)");
-    script("libm.so", "GROUP(libm.so.6 AS_NEEDED(libmvec.so.1))");
+    script("libm.so",
+           vector_math ? "GROUP(libm.so.6 AS_NEEDED(libmvec.so.1))" : "GROUP(libm.so.6)");
     for (const auto& [name, target] : {std::pair{"libpthread.so", "libpthread.so.0"},
                                        std::pair{"libdl.so", "libdl.so.2"},
                                        std::pair{"librt.so", "librt.so.1"},
@@ -180,11 +186,12 @@ std::vector<FileImage> baseline_stub_sources(std::span<const StubLibrary> librar
     return out;
 }
 
-std::vector<FileImage> framework_stub_sources(std::span<const StubLibrary> libraries) {
+std::vector<FileImage> framework_stub_sources(std::span<const StubLibrary> libraries,
+                                              std::string_view tools) {
     std::vector<FileImage> out;
     std::string make = "set -e\nmkdir -p out\n";
     for (const StubLibrary& library : libraries) {
-        make += add_library(library, library.soname, out);
+        make += add_library(library, tools, out);
     }
     out.push_back(file("make.sh", make + "chmod 644 out/*\n"));
     return out;

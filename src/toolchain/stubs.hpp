@@ -40,10 +40,13 @@ struct StubLibrary {
 [[nodiscard]] std::string stub_version_script(const StubLibrary& library);
 
 /// Everything that makes the stubs of the manylinux baseline, `make.sh` included: run by sh in a
-/// folder that holds these files, it leaves the result in `out/`.
+/// folder that holds these files, it leaves the result in `out/`. The compiler's name is `gcc`
+/// after `tools`: "" or "aarch64-linux-gnu-".
 [[nodiscard]] std::vector<FileImage> baseline_stub_sources(std::span<const StubLibrary> libraries,
-                                                           std::string_view compat_source);
+                                                           std::string_view compat_source,
+                                                           std::string_view tools);
 /// The same for the libraries of torch or tvm-ffi, which have a link name each.
-[[nodiscard]] std::vector<FileImage> framework_stub_sources(std::span<const StubLibrary> libraries);
+[[nodiscard]] std::vector<FileImage> framework_stub_sources(std::span<const StubLibrary> libraries,
+                                                            std::string_view tools);
 
 } // namespace kb::toolchain

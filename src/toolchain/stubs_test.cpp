@@ -65,3 +65,23 @@ TEST_CASE("the baseline holds no version newer than its policy", "[toolchain][st
         CHECK(has(name));
     }
 }
+
+TEST_CASE("the stub of HIP has the versions of the real library", "[toolchain][stubs]") {
+    const auto data = embedded_data("amdhip64-5.7_x86_64.tsv");
+    REQUIRE(data);
+    const auto libraries = parse_stub_table(*data);
+    REQUIRE(libraries);
+    REQUIRE(libraries->size() == 1);
+    const StubLibrary& hip = libraries->front();
+    CHECK(hip.soname == "libamdhip64.so.5");
+    CHECK(hip.symbols.size() == 459);
+    const auto version_of = [&](std::string_view name) {
+        const auto found = std::ranges::find(hip.symbols, name, &StubSymbol::name);
+        return found == hip.symbols.end() ? std::string_view{} : found->version;
+    };
+    CHECK(version_of("hipLaunchKernel") == "hip_4.2");
+    CHECK(version_of("__hipRegisterFatBinary") == "hip_4.2");
+    CHECK(version_of("hipArray3DGetDescriptor") == "hip_5.6");
+    const auto sources = framework_stub_sources(*libraries, "");
+    CHECK(sources.back().content.find("-Wl,-soname,libamdhip64.so.5") != std::string::npos);
+}

@@ -378,6 +378,12 @@ TEST_CASE("the default lock pins what the support matrix needs on this platform"
             }
         }
     };
+    for (const plan::HostRow& host : matrix.hosts) {
+        for (const Requirement& needed : host.requirements) {
+            INFO(needed.id());
+            CHECK_FALSE(plan::entries_for(default_lock(), needed, host.platform).empty());
+        }
+    }
     add(matrix.hosts);
     add(matrix.torch);
     add(matrix.tvm_ffi);
@@ -404,11 +410,14 @@ TEST_CASE("the default lock pins what the support matrix needs on this platform"
 TEST_CASE("requirements have one place each", "[toolchain]") {
     const auto [id, place] = GENERATE(table<std::string, std::string>(
         {{"deb/gcc@12", "/usr"},
+         {"deb/cross-gcc-aarch64@12", "/usr"},
          {"deb/python-headers@3.11", "/toolchain/python"},
          {"stub/manylinux_2_28@1", "/toolchain/stubs"},
          {"wheel/torch@2.11.0#include", "/toolchain/torch-2.11"},
          {"deb/host-gcc@11", "/usr"},
          {"deb/cuda-nvcc@12.4", "/toolchain/cuda-12.4"},
+         {"deb/rocm@5.7", "/toolchain/rocm-5.7"},
+         {"stub/amdhip64@5.7", "/toolchain/rocm-5.7"},
          {"wheel/nvidia-cuda-nvcc@13.0.88", "/toolchain/cuda-13.0"},
          {"wheel/nvidia-cuda-cccl@13.3.5.0.6#cuda-13.5", "/toolchain/cuda-13.5"},
          {"wheel/nvidia-cuda-cccl-cu12@12.4.127.post1", "/toolchain/cuda-12.4"},

@@ -203,12 +203,12 @@ private:
                               {.file = "this machine"},
                               "no variant is for this kind of machine");
         }
+        if (selection && platform) {
+            choose_platform(*selection, *platform, diagnostics);
+        }
         if (diagnostics.has_errors()) {
             render_for(project, diagnostics, services);
             return std::nullopt;
-        }
-        if (selection->platforms.empty()) {
-            selection->platforms = {*platform};
         }
         if (!options_.matrix && !options_.selection.any() && !options_.cuda_root) {
             const plan::VariantChoice choice = plan::select(project.config, matrix, *selection);

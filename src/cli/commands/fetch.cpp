@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kb::cli {
 
 namespace {
@@ -104,10 +106,20 @@ private:
     static Result<std::vector<plan::LockEntry>> entries_of(const project::Project& project,
                                                            const LockChoice& lock,
                                                            const plan::Selection& selection) {
-        const auto requirements =
-            plan::requirements(project.config, plan::default_support_matrix(), selection);
-        return toolchain::select_entries(requirements, lock.lock, backend::Platform{})
-            .context(fmt::format("reading the {} lock", lock.origin));
+        std::vector<plan::LockEntry> out;
+        for (const backend::Platform& platform : selection.platforms) {
+            plan::Selection own = selection;
+            own.platforms = {platform};
+            const auto requirements =
+                plan::requirements(project.config, plan::default_support_matrix(), own);
+            KB_TRY(const auto entries,
+                   toolchain::select_entries(requirements, lock.lock, platform)
+                       .context(fmt::format("reading the {} lock", lock.origin)));
+            out.insert(out.end(), entries.begin(), entries.end());
+        }
+        std::ranges::sort(out);
+        out.erase(std::unique(out.begin(), out.end()), out.end());
+        return out;
     }
 
     Result<toolchain::FetchReport> fetch(const std::vector<plan::LockEntry>& entries,

@@ -93,12 +93,12 @@ private:
         const auto settings = read_settings(settings_, services, diagnostics);
         auto selection = resolve(selection_, diagnostics);
         const auto platform = host_platform();
-        render_diagnostics(diagnostics, {}, services.terminal);
-        if (!settings || !selection || !platform) {
-            return ExitCode::usage;
+        if (selection && platform) {
+            choose_platform(*selection, *platform, diagnostics);
         }
-        if (selection->platforms.empty()) {
-            selection->platforms = {*platform};
+        render_diagnostics(diagnostics, {}, services.terminal);
+        if (!settings || !selection || !platform || diagnostics.has_errors()) {
+            return ExitCode::usage;
         }
         auto project = open_project(options_.directory, Strict::no, services);
         if (!project) {

@@ -115,13 +115,32 @@ public:
 private:
     Result<plan::Lock> make_lock(const project::Project& project,
                                  const LockChoice& base,
-                                 plan::Selection selection,
+                                 const plan::Selection& selection,
                                  const Settings& settings,
                                  const Services& services) {
-        const backend::Platform platform{}; // toolchains are pinned for this one so far
-        if (selection.platforms.empty()) {
-            selection.platforms = {platform};
+        std::vector<backend::Platform> platforms = selection.platforms;
+        if (platforms.empty()) {
+            platforms = {backend::Platform{}};
         }
+        plan::Lock out;
+        for (const backend::Platform& platform : platforms) {
+            plan::Selection own = selection;
+            own.platforms = {platform};
+            KB_TRY(const plan::Lock lock,
+                   lock_for(platform, project, base, own, settings, services));
+            out.entries.insert(out.entries.end(), lock.entries.begin(), lock.entries.end());
+        }
+        std::ranges::sort(out.entries);
+        out.entries.erase(std::unique(out.entries.begin(), out.entries.end()), out.entries.end());
+        return out;
+    }
+
+    Result<plan::Lock> lock_for(const backend::Platform& platform,
+                                const project::Project& project,
+                                const LockChoice& base,
+                                const plan::Selection& selection,
+                                const Settings& settings,
+                                const Services& services) {
         const auto requirements =
             plan::requirements(project.config, plan::default_support_matrix(), selection);
         // What the project does not pin yet comes from the default lock.

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """update-stub-symbols.py POLICY POLICY.tsv ARCH LIBRARY... > <policy>_<arch>.tsv
+   update-stub-symbols.py - NAME ARCH LIBRARY... > <name>_<arch>.tsv
 
 Lists what the link stubs of a manylinux policy export: every dynamic symbol of the given real libraries whose version
 the policy allows. Give glibc's libraries from a release that still has them apart (before 2.34; Debian 11: libc6), so
 that the names in DT_NEEDED are those of the policy's time, and libstdc++.so.6 and libgcc_s.so.1 of any newer compiler:
 they have one version node per release, so filtering them is exact.
+
+The second form takes every versioned symbol of the libraries, whatever a policy says (libamdhip64).
 
 Columns: library, symbol, version, '@@' (what a link takes) or '@' (old, for exactness only), type, binding, size.
 """
@@ -50,7 +53,7 @@ def symbols_of(library, allowed):
         kind = {"OBJECT": "object", "TLS": "tls"}.get(cells[3], "function")
         size = int(cells[2], 0) if kind != "function" else 0
         found.setdefault(name, []).append(
-            (version, at == "@@", kind, cells[4].lower(), size, number in allowed.get(tag, ())))
+            (version, at == "@@", kind, cells[4].lower(), size, allowed is None or number in allowed.get(tag, ())))
     for name, versions in sorted(found.items()):
         kept = sorted((v for v in versions if v[5]), key=lambda v: numbers(v[0]))
         has_default = any(v[1] for v in versions)
@@ -61,8 +64,9 @@ def symbols_of(library, allowed):
 
 def main():
     policy, table, arch, *libraries = sys.argv[1:]
-    allowed = allowed_versions(table, policy, arch)
-    print(f"# Link stubs of {policy} {arch}: facts read from the libraries' dynamic symbol tables.")
+    any_version = policy == "-"
+    allowed = None if any_version else allowed_versions(table, policy, arch)
+    print(f"# Link stubs of {table if any_version else policy} {arch}: facts read from the libraries' dynamic symbol tables.")
     print("# Made by update-stub-symbols.py; columns: library symbol version default type binding size")
     for library in libraries:
         soname = re.search(r"SONAME.*\[(.*)\]", readelf("-d", library)).group(1)

@@ -134,14 +134,9 @@ Result<std::vector<Candidate>> find_candidates(const DebSet& set, const Machine&
 }
 
 Result<std::vector<plan::LockEntry>> resolve(const Requirement& requirement,
-                                             const backend::Platform& platform,
+                                             const backend::Platform& /*platform*/,
                                              const Machine& machine,
                                              const FetchOptions& options) {
-    if (platform != backend::Platform{}) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message =
-                         fmt::format("'{}' is pinned for x86_64-linux only", requirement.id())};
-    }
     if (options.network == Network::offline) {
         return Error{.code = ErrorCode::not_found,
                      .message = fmt::format("'{}' cannot be pinned offline", requirement.id())};

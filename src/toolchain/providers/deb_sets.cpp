@@ -32,11 +32,50 @@ constexpr std::array kHostGcc11{
 // bring two gigabytes of libraries.
 constexpr std::array kNvcc{"nvidia-cuda-toolkit"sv};
 
-constexpr std::array<DebSet, 5> kSets{DebSet{"gcc", "12", kGcc12},
+// Beside g++ 12, whose libraries it uses: the same for aarch64, with its C library.
+constexpr std::array kCrossGcc12{"binutils-aarch64-linux-gnu"sv,
+                                 "cpp-12-aarch64-linux-gnu"sv,
+                                 "g++-12-aarch64-linux-gnu"sv,
+                                 "gcc-12-aarch64-linux-gnu"sv,
+                                 "libatomic1-arm64-cross"sv,
+                                 "libc6-arm64-cross"sv,
+                                 "libc6-dev-arm64-cross"sv,
+                                 "libgcc-12-dev-arm64-cross"sv,
+                                 "libgcc-s1-arm64-cross"sv,
+                                 "libgomp1-arm64-cross"sv,
+                                 "libstdc++-12-dev-arm64-cross"sv,
+                                 "libstdc++6-arm64-cross"sv,
+                                 "linux-libc-dev-arm64-cross"sv};
+// The compiler that hipcc 5.7 calls, with its own C library: it is newer than that of Debian 12.
+constexpr std::array kRocm57{"clang-17"sv,
+                             "clang-tools-17"sv,
+                             "libamdhip64-dev"sv,
+                             "libbsd0"sv,
+                             "libc6"sv,
+                             "libclang-common-17-dev"sv,
+                             "libclang-cpp17t64"sv,
+                             "libedit2"sv,
+                             "libffi8"sv,
+                             "libgcc-s1"sv,
+                             "libllvm17t64"sv,
+                             "liblzma5"sv,
+                             "libmd0"sv,
+                             "libstdc++6"sv,
+                             "libtinfo6"sv,
+                             "libxml2"sv,
+                             "libz3-4"sv,
+                             "libzstd1"sv,
+                             "lld-17"sv,
+                             "rocm-device-libs-17"sv,
+                             "zlib1g"sv};
+
+constexpr std::array<DebSet, 7> kSets{DebSet{"gcc", "12", kGcc12},
                                       DebSet{"python-headers", "3.11", kPython311},
+                                      DebSet{"cross-gcc-aarch64", "12", kCrossGcc12},
                                       DebSet{"host-gcc", "11", kHostGcc11},
                                       DebSet{"cuda-nvcc", "11.8", kNvcc, "bookworm", "non-free"},
-                                      DebSet{"cuda-nvcc", "12.4", kNvcc, "trixie", "non-free"}};
+                                      DebSet{"cuda-nvcc", "12.4", kNvcc, "trixie", "non-free"},
+                                      DebSet{"rocm", "5.7", kRocm57, "trixie", "main"}};
 
 } // namespace
 
