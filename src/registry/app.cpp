@@ -134,7 +134,11 @@ App::Answer App::answer(http::ServerRequest& request, http::Headers& extra) {
     const RouteMatch& match = std::get<RouteMatch>(verdict);
     Call call{
         .request = &request, .parameters = match.parameters, .query = parse_form(request.query)};
-    Reply<Caller> caller = service_->authenticate(request.headers.find("Authorization"));
+    // Data of Xet comes with a token of its own kind.
+    const bool is_xet =
+        match.row->action == Action::put_xorb || match.row->action == Action::put_shard;
+    Reply<Caller> caller = is_xet ? xet_caller(request)
+                                  : service_->authenticate(request.headers.find("Authorization"));
     if (match.row->action != Action::health) {
         // A wrong token counts for its address: guessing is slow.
         KB_TRY(limit(request, caller ? *caller : Caller{}, extra));
@@ -223,6 +227,12 @@ App::Answer App::act(Action action, Call& call) {
         return lfs_batch(call);
     case Action::lfs_verify:
         return lfs_verify(call);
+    case Action::xet_write_token:
+        return write_token(call);
+    case Action::put_xorb:
+        return put_xorb(call);
+    case Action::put_shard:
+        return put_shard(call);
     case Action::resolve:
         return resolve(call);
     case Action::raw:

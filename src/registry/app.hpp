@@ -85,6 +85,9 @@ private:
     Answer complete_object(const Call& call);
     Answer verify_object(const Call& call);
     Answer get_object(const Call& call);
+    Answer write_token(const Call& call);
+    Answer put_xorb(const Call& call);
+    Answer put_shard(const Call& call);
     Answer resolve(const Call& call);
     Answer raw(const Call& call);
     Answer index_page(const Call& call);
@@ -95,6 +98,10 @@ private:
     [[nodiscard]] hub::LfsAction multipart_action(const UploadGrant& grant,
                                                   std::uint64_t part_bytes) const;
     Reply<UploadGrant> grant_of(const Call& call, std::string_view purpose);
+    [[nodiscard]] std::string xet_token(const UploadGrant& grant) const;
+    /// 401 unless the request carries a token that xet_token() made and that has not ended.
+    Reply<UploadGrant> xet_grant(const http::ServerRequest& request);
+    Reply<Caller> xet_caller(const http::ServerRequest& request);
     Reply<Done> confirm(const RepoRow& repo, const hub::LfsObject& object);
     Reply<hub::LfsBatchItem>
     batch_item(const Call& call, const hub::LfsObject& object, const BatchKind& kind);

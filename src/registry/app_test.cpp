@@ -635,7 +635,7 @@ TEST_CASE("addresses that are none say so in JSON", "[registry][app]") {
     const Asked wrong = f.ask("PUT", "/api/kernels/acme/relu/refs");
     CHECK(wrong.status == 405);
     CHECK(wrong.header("Allow") == "GET, HEAD");
-    CHECK(f.ask("GET", "/api/kernels/acme/relu/xet-write-token/main").status == 404);
+    CHECK(f.ask("GET", "/api/kernels/acme/relu/xet-read-token/main").status == 404);
     CHECK(f.ask("GET", "/health", "", "").status == 200);
     CHECK(f.ask("POST", "/api/validate-yaml", R"({"content":"","repoType":"kernel"})")
               .json()

@@ -28,6 +28,13 @@ bool is_set(const std::string& value) {
     return !value.empty() && value != "0" && to_lower(value) != "false";
 }
 
+/// A client that offers "xet" and of the other transfers sends none: it would put every file into
+/// the commit, as base64. Those that do send them are faster that way, and are left alone.
+bool wants_xet(const http::ServerRequest& request, const hub::LfsBatchRequest& batch) {
+    return request.headers.find("User-Agent").value_or("").starts_with("hf-hub/") &&
+           std::ranges::find(batch.transfers, "xet") != batch.transfers.end();
+}
+
 http::ServerResponse lfs_response(const Node& json) {
     http::ServerResponse response = json_response(json);
     response.headers.set("Content-Type", std::string{hub::kLfsContentType});
@@ -163,8 +170,9 @@ App::batch_item(const Call& call, const hub::LfsObject& object, const BatchKind&
     const hub::LfsOperation operation = kind.operation;
     hub::LfsBatchItem item{.object = object};
     KB_TRY(const bool is_present,
-           service_->has_object(
-               *call.repo, object, operation == hub::LfsOperation::upload ? Pin::yes : Pin::no));
+           service_->has_object(call.repo->key,
+                                object,
+                                operation == hub::LfsOperation::upload ? Pin::yes : Pin::no));
     const UploadGrant grant{.repo = call.repo->key,
                             .object = object,
                             .user = call.caller.user,
@@ -223,11 +231,14 @@ App::Answer App::lfs_batch(const Call& call) {
         }
         answer.objects.push_back(std::move(item));
     }
+    if (request->operation == hub::LfsOperation::upload && wants_xet(*call.request, *request)) {
+        answer.transfer = "xet";
+    }
     return lfs_response(hub::to_json(answer));
 }
 
 Reply<Done> App::confirm(const RepoRow& repo, const hub::LfsObject& object) {
-    KB_TRY(const bool is_present, service_->has_object(repo, object, Pin::yes));
+    KB_TRY(const bool is_present, service_->has_object(repo.key, object, Pin::yes));
     if (!is_present) {
         return hub::HubStatus{.http = 404, .message = "the object was not uploaded"};
     }

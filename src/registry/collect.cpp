@@ -5,6 +5,7 @@
 #include "registry/database.hpp"
 #include "registry/parts.hpp"
 #include "registry/root.hpp"
+#include "registry/xorb_store.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -26,6 +27,12 @@ class Collector {
 public:
     Collector(Database& db, store::BlobStore& blobs, const CollectOptions& options)
         : db_{&db}, blobs_{&blobs}, options_{&options} {}
+
+    void keep(const std::set<digest::Digest>& blobs) {
+        for (const digest::Digest& blob : blobs) {
+            contents_.insert(bytes_of(blob));
+        }
+    }
 
     Result<CollectReport> run() {
         KB_TRY(mark());
@@ -268,6 +275,12 @@ collect(sys::FileSystem& fs, const sys::Path& root, const CollectOptions& option
     KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::serve));
     KB_TRY(const auto db, Database::open(paths.database().string(), OpenMode::read_write));
     Collector collector{*db, *opened.blobs, options};
+    // A client may name for weeks what it sent: the bytes have to be somewhere.
+    if (options.mode == CollectMode::remove) {
+        KB_TRY(sweep_xorbs(fs, paths.xorbs(), options.before - kXorbLifetime));
+    }
+    KB_TRY(const std::set<digest::Digest> named, blobs_of_xorbs(fs, paths.xorbs()));
+    collector.keep(named);
     KB_TRY(CollectReport report, collector.run());
     if (options.mode == CollectMode::remove) {
         KB_TRY(report.uploads, sweep_parts(fs, paths.parts(), options.before));

@@ -93,6 +93,7 @@ public:
                          .settings = settings_,
                          .temporary = RootPaths{root()}.temporary(),
                          .parts = RootPaths{root()}.parts(),
+                         .xorbs = RootPaths{root()}.xorbs(),
                          .signing_key = opened_.meta->signing_key().value()});
         app_ = std::make_unique<App>(
             *service_,

@@ -80,6 +80,7 @@ Result<OpenedRoot> open_root(sys::FileSystem& fs, const sys::Path& root, RootUse
         // Under the lock nobody else writes here: what is left belongs to a killed server.
         KB_TRY(fs.remove_tree(paths.temporary()));
         KB_TRY(fs.make_directories(paths.parts()));
+        KB_TRY(fs.make_directories(paths.xorbs()));
     }
     KB_TRY(prepare_database(paths.database().string(), OpenMode::read_write));
     opened.meta = make_sqlite_meta_store(paths.database().string());

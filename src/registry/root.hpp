@@ -36,6 +36,8 @@ struct RootPaths {
     [[nodiscard]] sys::Path temporary() const { return root / "tmp"; }
 
     [[nodiscard]] sys::Path parts() const { return root / "parts"; }
+
+    [[nodiscard]] sys::Path xorbs() const { return root / "xet"; }
 };
 
 /// Makes an empty registry. `denied` when the directory holds anything already.

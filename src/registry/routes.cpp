@@ -39,6 +39,10 @@ constexpr std::array kRoutes{
              Action::complete_object},
     RouteRow{
         "POST", Area::root, "api/lfs/{repo}/{oid}/verify", Right::nothing, Action::verify_object},
+    // Their right is the token that xet-write-token gave out.
+    RouteRow{
+        "POST", Area::root, "api/xet/v1/xorbs/{prefix}/{hash}", Right::nothing, Action::put_xorb},
+    RouteRow{"POST", Area::root, "api/xet/v1/shards", Right::nothing, Action::put_shard},
     RouteRow{"GET", Area::root, "api/{type}", Right::nothing, Action::list_repos},
 
     RouteRow{"GET", Area::api, "", Right::read, Action::repo_info},
@@ -54,6 +58,7 @@ constexpr std::array kRoutes{
     RouteRow{"DELETE", Area::api, "tag/{rev}", Right::write, Action::delete_tag},
     RouteRow{"POST", Area::api, "preupload/{rev}", Right::write, Action::preupload},
     RouteRow{"POST", Area::api, "commit/{rev}", Right::write, Action::commit},
+    RouteRow{"GET", Area::api, "xet-write-token/{rev}", Right::write, Action::xet_write_token},
     RouteRow{"GET", Area::api, "auth-check", Right::read, Action::auth_check},
     RouteRow{"GET", Area::api, "auth-check/write", Right::write, Action::auth_check},
     RouteRow{"PUT", Area::api, "settings", Right::own, Action::settings},

@@ -34,6 +34,7 @@ Result<void> serve(const ServeOptions& options, sys::FileSystem& fs, sys::Clock&
     KB_TRY(OpenedRoot root, open_root(fs, options.root, RootUse::serve));
     KB_TRY(
         sweep_parts(fs, RootPaths{options.root}.parts(), clock.unix_seconds() - kUploadLifetime));
+    KB_TRY(sweep_xorbs(fs, RootPaths{options.root}.xorbs(), clock.unix_seconds() - kXorbLifetime));
     KB_TRY(std::string key, root.meta->signing_key());
     KB_TRY(const auto server,
            http::HttpServer::listen({.address = listen.address,
@@ -48,6 +49,7 @@ Result<void> serve(const ServeOptions& options, sys::FileSystem& fs, sys::Clock&
                      .settings = options.settings,
                      .temporary = RootPaths{options.root}.temporary(),
                      .parts = RootPaths{options.root}.parts(),
+                     .xorbs = RootPaths{options.root}.xorbs(),
                      .signing_key = std::move(key)}};
     const std::string base =
         options.settings.public_url.empty() ? server->endpoint() : options.settings.public_url;

@@ -14,6 +14,7 @@
 #include "registry/reply.hpp"
 #include "registry/settings.hpp"
 #include "registry/tree_edit.hpp"
+#include "registry/xorb_store.hpp"
 #include "store/blob_store.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_system.hpp"
@@ -40,6 +41,8 @@ struct ServiceParts {
     sys::Path temporary{};
     /// For objects that come in parts; on the disk of the blobs.
     sys::Path parts{};
+    /// For what comes by the Xet protocol; on the disk of the blobs.
+    sys::Path xorbs{};
     /// Key of upload addresses.
     std::string signing_key{};
 };
@@ -107,7 +110,9 @@ struct UploadGrant {
 class Service {
 public:
     explicit Service(ServiceParts parts)
-        : parts_{std::move(parts)}, uploads_{parts_.fs, parts_.parts} {}
+        : parts_{std::move(parts)},
+          uploads_{parts_.fs, parts_.parts},
+          xorbs_{parts_.fs, parts_.blobs, parts_.xorbs, parts_.temporary} {}
 
     [[nodiscard]] Reply<Caller> authenticate(std::optional<std::string_view> authorization);
     /// The repository, if the caller has that right on it; hidden and missing look alike.
@@ -172,8 +177,7 @@ public:
 
     /// True when the object is in this repository with that size. `pin` keeps it from collection
     /// for the time that an upload may take.
-    [[nodiscard]] Reply<bool>
-    has_object(const RepoRow& repo, const hub::LfsObject& object, Pin pin);
+    [[nodiscard]] Reply<bool> has_object(RepoKey repo, const hub::LfsObject& object, Pin pin);
     [[nodiscard]] Reply<std::unique_ptr<sys::InputFile>> open_object(const RepoRow& repo,
                                                                      const hub::LfsObject& object);
     [[nodiscard]] std::string sign(const UploadGrant& grant, std::string_view purpose) const;
@@ -191,6 +195,13 @@ public:
                                               std::uint64_t part_bytes,
                                               const std::vector<hub::LfsPart>& parts);
 
+    /// A xorb of the grant's user; false when it is known. Its object is not looked at.
+    [[nodiscard]] Reply<bool>
+    receive_xorb(const UploadGrant& grant, const hub::XetHash& hash, http::BodyReader& body);
+    /// Puts the files of a shard together from xorbs that the user sent; they become objects of the
+    /// grant's repository. 400 names the file that is not what the shard says.
+    [[nodiscard]] Reply<Done> receive_shard(const UploadGrant& grant, http::BodyReader& body);
+
     [[nodiscard]] const Settings& settings() const { return parts_.settings; }
 
     [[nodiscard]] std::int64_t now() { return parts_.clock.unix_seconds(); }
@@ -198,6 +209,7 @@ public:
 private:
     struct Draft;
     friend class CommitJob;
+    friend class XetJob;
 
     [[nodiscard]] AuditRow audit(const Caller& caller,
                                  const RepoRow& repo,
@@ -240,6 +252,7 @@ private:
 
     ServiceParts parts_;
     PartStore uploads_;
+    XorbStore xorbs_;
     ReadCache<KnownFile> files_{kFileCacheBytes};
     ReadCache<hub::GitCommit> commits_{kCommitCacheBytes};
     /// One commit is applied at a time: the database has one writer anyway, and so two commits

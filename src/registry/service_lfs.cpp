@@ -40,8 +40,8 @@ Service::preupload(const RepoRow& repo, std::string_view revision, const hub::Pr
     return answer;
 }
 
-Reply<bool> Service::has_object(const RepoRow& repo, const hub::LfsObject& object, Pin pin) {
-    KB_TRY(const std::optional<LfsRow> row, parts_.meta.find_lfs(repo.key, object.oid));
+Reply<bool> Service::has_object(RepoKey repo, const hub::LfsObject& object, Pin pin) {
+    KB_TRY(const std::optional<LfsRow> row, parts_.meta.find_lfs(repo, object.oid));
     if (!row || row->size != object.size) {
         return false;
     }
@@ -51,7 +51,7 @@ Reply<bool> Service::has_object(const RepoRow& repo, const hub::LfsObject& objec
     }
     if (pin == Pin::yes) {
         // "Present" is a promise until the commit: collection counts from here.
-        KB_TRY(parts_.meta.add_lfs(repo.key, *row, now()));
+        KB_TRY(parts_.meta.add_lfs(repo, *row, now()));
     }
     return true;
 }
