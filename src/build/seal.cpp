@@ -6,6 +6,7 @@
 #include "build/inspect.hpp"
 #include "generate/package_files.hpp"
 #include "package/attestation.hpp"
+#include "package/source_archive.hpp"
 #include "project/attestations.hpp"
 #include "project/hash_cache.hpp"
 #include "project/variant_dirs.hpp"
@@ -36,6 +37,49 @@ std::string ops_module(const SealContext& context, const plan::PlannedVariant& v
     return generate::ops_module(framework, variant.ops_id, maturity);
 }
 
+/// A file of the author's, as it was when the build began.
+Result<FileImage>
+read_source(const SealContext& context, const RelPath& path, const digest::Digest& sha256) {
+    const sys::Path place = context.project.root() / path.text();
+    KB_TRY(std::string text, context.fs.read_file(place));
+    if (digest::sha256(text) != sha256) {
+        return Error{
+            .code = ErrorCode::corrupt,
+            .message = fmt::format("'{}' changed during the build; run it again", place.string())};
+    }
+    return FileImage{.path = path, .content = std::move(text)};
+}
+
+/// What somebody needs to build this again, beside the lock: build.toml and what it names.
+Result<std::string> archive_sources(const SealContext& context) {
+    const project::ProjectText& text = context.project.text;
+    std::vector<FileImage> files = {
+        {.path = RelPath::literal("build.toml"), .content = text.config_text}};
+    if (text.settings_text) {
+        files.push_back(
+            {.path = RelPath::literal("kernel-builder.toml"), .content = *text.settings_text});
+    }
+    for (const plan::SourceFile& file : context.snapshot.files) {
+        if (!file.generated) {
+            KB_TRY(FileImage image, read_source(context, file.path, file.sha256));
+            files.push_back(std::move(image));
+        }
+    }
+    const RelPath folder = project::package_directory(context.project.config);
+    for (const plan::PackageFile& file : context.snapshot.package) {
+        KB_TRY(FileImage image, read_source(context, folder / file.path, file.sha256));
+        files.push_back(std::move(image));
+    }
+    std::ranges::sort(files, {}, &FileImage::path);
+    // A declared source may lie in the package. Not std::ranges::unique: clang 14 cannot read it.
+    files.erase(
+        std::unique(files.begin(),
+                    files.end(),
+                    [](const FileImage& a, const FileImage& b) { return a.path == b.path; }),
+        files.end());
+    return package::write_source_archive(std::move(files));
+}
+
 /// Statement and bill of materials of a finished package.
 Result<void> attest(const SealContext& context,
                     const plan::PlannedVariant& variant,
@@ -54,10 +98,15 @@ Result<void> attest(const SealContext& context,
     }
     std::ranges::sort(input.sources, {}, &package::Ingredient::id);
     std::ranges::sort(input.toolchain, {}, &package::Ingredient::id);
-    project::Attestations said{.sbom = package::write_sbom(input)};
-    said.statement = package::write_statement(input, said.sbom);
     const sys::Path directory =
         project::attestation_directory(context.project.root() / "build" / finished.variant);
+    KB_TRY(const std::string archive, archive_sources(context));
+    input.source_archive = digest::sha256(archive);
+    KB_TRY(project::write_named_blob(context.fs, directory, project::kSourcesKind, archive));
+    KB_TRY(project::write_named_blob(
+        context.fs, directory, project::kLockKind, plan::write_lock(context.lock)));
+    project::Attestations said{.sbom = package::write_sbom(input)};
+    said.statement = package::write_statement(input, said.sbom);
     return project::write_attestations(context.fs, directory, finished.variant, said);
 }
 

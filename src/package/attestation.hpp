@@ -4,6 +4,7 @@
 #include "check/report.hpp"
 #include "package/verify.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,27 @@ struct AttestationInput {
     /// Sorted by id.
     std::vector<Ingredient> sources{};
     std::vector<Ingredient> toolchain{};
+    /// Of the archive that holds the sources; nothing when none was made.
+    std::optional<digest::Digest> source_archive{};
+};
+
+/// What a statement names beside the variant and its bill: kept and published by these digests.
+struct NamedBlobs {
+    /// The lock, as `write_lock` prints it.
+    std::optional<digest::Digest> lock{};
+    std::optional<digest::Digest> source_archive{};
 };
 
 /// CycloneDX 1.5: the variant, the pinned inputs it was built with and what it needs from Python.
 [[nodiscard]] std::string write_sbom(const AttestationInput& input);
 
 /// in-toto Statement 1 with SLSA provenance 1: subjects are all files of the variant, the
-/// dependencies its inputs, the bill of materials a byproduct.
+/// dependencies its inputs ("build.lock" among them), the bill of materials and the archive of the
+/// sources byproducts.
 [[nodiscard]] std::string write_statement(const AttestationInput& input, std::string_view sbom);
+
+/// Nothing for what the text does not name, or when it is no statement of ours.
+[[nodiscard]] NamedBlobs named_blobs(std::string_view statement);
 
 /// What of a statement is not true of the package or of the bill of materials: files missing,
 /// changed or unknown, another build key, lock or sandbox level. "statement" is the check of each

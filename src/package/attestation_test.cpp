@@ -3,6 +3,7 @@
 
 #include "digest/signature.hpp"
 #include "document/json.hpp"
+#include "package/source_archive.hpp"
 #include "support/catch.hpp"
 
 #include <functional>
@@ -53,6 +54,38 @@ TEST_CASE("a statement is true of the variant it was made for", "[package][attes
     Package imported = package;
     imported.files.push_back(entry("__pycache__/__init__.cpython-311.pyc", "code"));
     CHECK(judge_statement(imported, statement, sbom).empty());
+}
+
+TEST_CASE("a statement names the lock and the archive of the sources", "[package][attestation]") {
+    const Package package = variant();
+    AttestationInput input = input_of(package);
+    const std::string sbom = write_sbom(input);
+    const NamedBlobs without = named_blobs(write_statement(input, sbom));
+    CHECK(without.lock == digest::Digest::from_hex(std::string(64, 'c')).value());
+    CHECK_FALSE(without.source_archive);
+    input.source_archive = digest::sha256("archive");
+    const std::string statement = write_statement(input, sbom);
+    CHECK(named_blobs(statement).source_archive == digest::sha256("archive"));
+    CHECK(judge_statement(package, statement, sbom).empty());
+    CHECK_FALSE(named_blobs("{").lock);
+    CHECK_FALSE(named_blobs("[]").source_archive);
+}
+
+TEST_CASE("an archive of sources is the same for the same sources", "[package][attestation]") {
+    const std::string deep = "a/" + std::string(120, 'd') + "/kernel.cu";
+    const std::vector<FileImage> files = {
+        {.path = RelPath::literal("build.toml"), .content = std::string(512, 'x')},
+        {.path = RelPath::literal("run.sh"), .content = "#!", .mode = FileMode::executable},
+        {.path = RelPath::parse(deep).value(), .content = "code"}};
+    const std::string tar = write_source_archive(files);
+    CHECK(tar == write_source_archive({files[2], files[1], files[0]}));
+    // a pax header and its record, three members with 1, 1 and 1 blocks, two empty blocks.
+    CHECK(tar.size() == 512U * (2 + 2 + 2 + 2 + 2));
+    CHECK(tar.substr(512, 19 + deep.size() - 9).starts_with("142 path=a/ddd"));
+    CHECK(tar[512 + 141] == '\n');
+    CHECK(tar.substr(1024, 102).starts_with("a/ddd"));
+    CHECK(tar.substr(2048, 11) == std::string("build.toml") + '\0');
+    CHECK(tar.substr(3072 + 100, 7) == "0000755");
 }
 
 TEST_CASE("no bytecode hides behind a statement that is signed", "[package][attestation]") {

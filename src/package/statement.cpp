@@ -17,6 +17,8 @@ constexpr std::string_view kStatementType = "https://in-toto.io/Statement/v1";
 constexpr std::string_view kPredicateType = "https://slsa.dev/provenance/v1";
 constexpr std::string_view kBuildType = "urn:kernel-builder:variant:1";
 constexpr std::string_view kSbomName = "sbom.cdx.json";
+constexpr std::string_view kSourcesName = "sources.tar";
+constexpr std::string_view kLockName = "build.lock";
 
 /// Bytecode comes and goes with imports; a signature beside metadata.json covers them, not they it.
 bool is_subject(const RelPath& path) {
@@ -36,6 +38,9 @@ Node dependencies(const AttestationInput& input, const Provenance& origin) {
     if (origin.kernel) {
         out.push(Node::table({{"name", origin.kernel->dirty ? "commit (with changes)" : "commit"},
                               {"digest", Node::table({{"gitCommit", origin.kernel->commit}})}}));
+    }
+    if (!origin.lock_digest.empty()) {
+        out.push(resource(kLockName, origin.lock_digest));
     }
     for (const Ingredient& source : input.sources) {
         out.push(resource(fmt::format("source/{}", source.id), source.sha256.hex()));
@@ -123,6 +128,9 @@ std::string write_statement(const AttestationInput& input, std::string_view sbom
     }
     Node byproducts = Node::array();
     byproducts.push(resource(kSbomName, digest::sha256(sbom).hex()));
+    if (input.source_archive) {
+        byproducts.push(resource(kSourcesName, input.source_archive->hex()));
+    }
     Node definition = Node::table({{"buildType", kBuildType},
                                    {"externalParameters",
                                     Node::table({{"kernel", package.metadata.name},
@@ -146,6 +154,24 @@ std::string write_statement(const AttestationInput& input, std::string_view sbom
                      {"predicate",
                       Node::table({{"buildDefinition", std::move(definition)},
                                    {"runDetails", std::move(details)}})}}));
+}
+
+NamedBlobs named_blobs(std::string_view statement) {
+    const auto root = document::parse_json(statement, {.name = "the statement"});
+    if (!root || !root->is_table()) {
+        return {};
+    }
+    const auto find = [&root](std::initializer_list<std::string_view> list, std::string_view name) {
+        const auto digests = digests_of(at(*root, list));
+        const auto found = digests.find(std::string{name});
+        if (found == digests.end()) {
+            return std::optional<digest::Digest>{};
+        }
+        const Result<digest::Digest> digest = digest::Digest::from_hex(found->second);
+        return digest ? std::optional{*digest} : std::nullopt;
+    };
+    return {.lock = find({"predicate", "buildDefinition", "resolvedDependencies"}, kLockName),
+            .source_archive = find({"predicate", "runDetails", "byproducts"}, kSourcesName)};
 }
 
 std::vector<check::Finding> find_uncovered(const Package& package) {

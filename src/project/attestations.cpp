@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "project/attestations.hpp"
 
+#include "package/attestation.hpp"
 #include "project/project.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +20,10 @@ sys::Path sbom_path(const sys::Path& directory, std::string_view variant) {
 
 sys::Path envelope_path(const sys::Path& directory, std::string_view variant) {
     return directory / fmt::format("{}.dsse.json", variant);
+}
+
+std::string blob_name(const digest::Digest& digest, std::string_view kind) {
+    return fmt::format("{}.{}", digest.hex(), kind);
 }
 
 } // namespace
@@ -71,6 +76,51 @@ Result<void> write_attestations(sys::FileSystem& fs,
     return attestations.envelope.empty()
                ? Result<void>{}
                : write_signature(fs, directory, variant, attestations.envelope);
+}
+
+Result<void> write_named_blob(sys::FileSystem& fs,
+                              const sys::Path& directory,
+                              std::string_view kind,
+                              std::string_view content) {
+    KB_TRY(fs.make_directories(directory));
+    const sys::Path path = directory / blob_name(digest::sha256(content), kind);
+    const Result<std::string> before = fs.read_file(path);
+    return before && *before == content ? Result<void>{}
+                                        : fs.write_atomic(path, content, FileMode::regular);
+}
+
+Result<std::vector<std::string>> attestation_names(sys::FileSystem& fs,
+                                                   const sys::Path& directory,
+                                                   std::string_view variant,
+                                                   const Attestations& said) {
+    std::vector<std::string> names = {fmt::format("{}.slsa.json", variant),
+                                      fmt::format("{}.cdx.json", variant)};
+    if (!said.envelope.empty()) {
+        names.push_back(fmt::format("{}.dsse.json", variant));
+    }
+    const package::NamedBlobs blobs = package::named_blobs(said.statement);
+    const auto add = [&](const std::optional<digest::Digest>& digest,
+                         std::string_view kind) -> Result<void> {
+        if (!digest) {
+            return {};
+        }
+        const std::string name = blob_name(*digest, kind);
+        const Result<std::string> content = fs.read_file(directory / name);
+        if (!content) {
+            return content.error().code == ErrorCode::not_found ? Result<void>{}
+                                                                : Error{content.error()};
+        }
+        if (digest::sha256(*content) != *digest) {
+            return Error{.code = ErrorCode::corrupt,
+                         .message = fmt::format("'{}' is not what its name says; build again",
+                                                (directory / name).string())};
+        }
+        names.push_back(name);
+        return {};
+    };
+    KB_TRY(add(blobs.lock, kLockKind));
+    KB_TRY(add(blobs.source_archive, kSourcesKind));
+    return names;
 }
 
 Result<void> write_signature(sys::FileSystem& fs,

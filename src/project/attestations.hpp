@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kb::project {
 
@@ -35,6 +36,22 @@ Result<void> write_attestations(sys::FileSystem& fs,
                                 const sys::Path& directory,
                                 std::string_view variant,
                                 const Attestations& attestations);
+
+/// The lock or the archive of the sources that a statement names; equal content is written once.
+Result<void> write_named_blob(sys::FileSystem& fs,
+                              const sys::Path& directory,
+                              std::string_view kind,
+                              std::string_view content);
+inline constexpr std::string_view kLockKind = "build.lock";
+inline constexpr std::string_view kSourcesKind = "sources.tar";
+
+/// The names of all that is there of a variant: statement, bill of materials, signature, and the
+/// blobs that the statement names. `corrupt` when such a blob has other content than its name says;
+/// one that is not there is left out.
+[[nodiscard]] Result<std::vector<std::string>> attestation_names(sys::FileSystem& fs,
+                                                                 const sys::Path& directory,
+                                                                 std::string_view variant,
+                                                                 const Attestations& said);
 
 /// Only the envelope.
 Result<void> write_signature(sys::FileSystem& fs,

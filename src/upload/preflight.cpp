@@ -73,6 +73,17 @@ private:
     }
 
     void look_at_digest(const package::Package& package) {
+        const auto untrue = input_->untrue_statements.find(package.variant);
+        if (untrue != input_->untrue_statements.end() && !untrue->second.empty()) {
+            const check::Finding& first = untrue->second.front();
+            object(Refusal::wrong_digest,
+                   package,
+                   fmt::format("the provenance statement of variant '{}' is not true of it: '{}' "
+                               "{}",
+                               package.variant,
+                               first.subject,
+                               first.message));
+        }
         for (const auto& finding : package::verify(package.metadata, package.files)) {
             object(Refusal::wrong_digest,
                    package,

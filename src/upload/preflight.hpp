@@ -40,6 +40,8 @@ struct PreflightInput {
     std::span<const package::Package> packages{};
     /// Of each variant that was checked.
     std::map<std::string, CheckState> checked{};
+    /// What is not true of the provenance statement of a variant.
+    std::map<std::string, std::vector<check::Finding>> untrue_statements{};
     std::set<Refusal> allowed{};
 };
 

@@ -108,3 +108,23 @@ TEST_CASE("nothing to publish, and a name that no client finds, are errors",
     REQUIRE(diagnostics.has_errors());
     CHECK(diagnostics.items().front().id == "upload-name");
 }
+
+TEST_CASE("a statement that is not true of its variant is refused like a wrong digest",
+          "[upload][preflight]") {
+    const std::vector packages{sound()};
+    PreflightInput input{
+        .packages = packages,
+        .checked = passed(),
+        .untrue_statements = {
+            {kName, {{.check = "statement", .subject = "a.py", .message = "is not the file"}}}}};
+    Diagnostics diagnostics;
+    preflight(input, diagnostics);
+    REQUIRE(diagnostics.has_errors());
+    const std::string text = to_text(diagnostics.items().front());
+    CHECK(text.contains("is not true of it: 'a.py' is not the file"));
+    CHECK(text.contains("--allow-wrong-digest"));
+    input.allowed = {Refusal::wrong_digest};
+    Diagnostics allowed;
+    preflight(input, allowed);
+    CHECK_FALSE(allowed.has_errors());
+}

@@ -23,6 +23,32 @@ bool is_benchmark(const RelPath& path) {
            path.name().ends_with(".py");
 }
 
+/// The variant whose statement, bill or signature this is; "" for another file.
+std::string_view told_variant(const RelPath& path) {
+    constexpr std::string_view kFolder = "provenance/";
+    const std::string_view text = path.text();
+    for (const std::string_view ending : {".slsa.json", ".cdx.json", ".dsse.json"}) {
+        if (text.starts_with(kFolder) && text.ends_with(ending)) {
+            return text.substr(kFolder.size(), text.size() - kFolder.size() - ending.size());
+        }
+    }
+    return {};
+}
+
+bool is_cached_bytecode(const RelPath& path) {
+    return package::bytecode_of(path) == package::Bytecode::cached;
+}
+
+/// The variant that a path of the plan belongs to; "" for another.
+std::string_view variant_of(const RelPath& path) {
+    const std::string_view text = path.text();
+    if (!text.starts_with("build/")) {
+        return told_variant(path);
+    }
+    const std::string_view rest = text.substr(6);
+    return rest.substr(0, rest.find('/'));
+}
+
 /// May this path of the branch be deleted when it is not wanted?
 bool is_ours(const BranchContent& content, const RelPath& path, BranchState state) {
     if (std::ranges::any_of(content.folders, [&path](const RelPath& folder) {
@@ -31,7 +57,9 @@ bool is_ours(const BranchContent& content, const RelPath& path, BranchState stat
         return true;
     }
     if (state == BranchState::to_create) {
-        return is_below(path, "build") || (content.owns_benchmarks && is_below(path, "benchmarks"));
+        return is_below(path, "build") ||
+               (is_below(path, "provenance") && !content.variants.empty()) ||
+               (content.owns_benchmarks && is_below(path, "benchmarks"));
     }
     return content.owns_benchmarks && is_benchmark(path);
 }
@@ -45,12 +73,41 @@ RelPath folder_of(const package::Package& package) {
 void add_package(const package::Package& package, BranchContent& content) {
     const RelPath folder = folder_of(package);
     content.folders.push_back(folder);
+    content.variants.push_back(package.variant);
     for (const package::FileEntry& entry : package.files) {
+        if (is_cached_bytecode(entry.path)) {
+            continue;
+        }
         content.files.push_back({.path = folder / entry.path,
                                  .source = package.directory + "/" + entry.path.text(),
                                  .size = entry.size,
                                  .sha256 = entry.sha256});
     }
+}
+
+void delete_companions(const BranchContent& content,
+                       const std::vector<RelPath>& companions,
+                       BranchPlan& plan) {
+    std::set<std::string, std::less<>> rebuilt; // other files
+    std::set<std::string, std::less<>> retold;  // another statement, or other files
+    const auto look_at = [&](const RelPath& path) {
+        retold.emplace(variant_of(path));
+        if (is_below(path, "build")) {
+            rebuilt.emplace(variant_of(path));
+        }
+    };
+    for (const LocalFile& file : plan.adds) {
+        look_at(file.path);
+    }
+    std::ranges::for_each(plan.deletes, look_at);
+    for (const RelPath& path : companions) {
+        const std::string_view variant = variant_of(path);
+        const bool ours = std::ranges::find(content.variants, variant) != content.variants.end();
+        if (ours && (is_below(path, "build") ? rebuilt : retold).contains(variant)) {
+            plan.deletes.push_back(path);
+        }
+    }
+    std::ranges::sort(plan.deletes);
 }
 
 } // namespace
@@ -61,6 +118,7 @@ std::vector<BranchContent> make_contents(const UploadInput& input) {
         add_package(package, version);
     }
     version.files.insert(version.files.end(), input.benchmarks.begin(), input.benchmarks.end());
+    version.files.insert(version.files.end(), input.provenance.begin(), input.provenance.end());
     std::vector<BranchContent> contents;
     if (input.card && input.branch == "main") {
         version.files.push_back(*input.card);
@@ -115,11 +173,19 @@ BranchPlan plan_branch(const BranchContent& content, const RemoteTree& remote, B
             plan.adds.push_back(file);
         }
     }
+    std::vector<RelPath> companions; // of a variant: they go with its bytes
     for (const auto& [path, entry] : remote.files) {
-        if (!wanted.contains(path.text()) && is_ours(content, path, state)) {
+        if (wanted.contains(path.text())) {
+            continue;
+        }
+        if (state == BranchState::existing &&
+            (!told_variant(path).empty() || is_cached_bytecode(path))) {
+            companions.push_back(path);
+        } else if (is_ours(content, path, state)) {
             plan.deletes.push_back(path);
         }
     }
+    delete_companions(content, companions, plan);
     return plan;
 }
 

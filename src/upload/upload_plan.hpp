@@ -22,20 +22,25 @@ struct BranchContent {
     std::string branch{};
     /// Sorted by path; each path once.
     std::vector<LocalFile> files{};
+    /// Names of the variants: what is said about one goes when it changes, see plan_branch().
+    std::vector<std::string> variants{};
     /// Folders that hold exactly `files` afterwards: "build/<variant>".
     std::vector<RelPath> folders{};
     /// benchmarks/benchmark*.py are ours too: this project has a benchmarks folder.
     bool owns_benchmarks = false;
 };
 
-/// What goes where: packages to build/<variant>/ and benchmarks to the version branch, the card as
-/// README.md to main. One entry when the branch is main. Sorted so that the version branch comes
+/// What goes where: packages to build/<variant>/, what is said about them to provenance/ and
+/// benchmarks to the version branch, the card as README.md to main. Bytecode that an import left is
+/// left out. One entry when the branch is main. Sorted so that the version branch comes
 /// first: a card never describes what is not there yet.
 struct UploadInput {
     std::string branch{};
     std::vector<package::Package> packages{};
     std::optional<LocalFile> card{};
     std::vector<LocalFile> benchmarks{};
+    /// Below provenance/.
+    std::vector<LocalFile> provenance{};
     bool has_benchmarks_folder = false;
 };
 
@@ -68,8 +73,9 @@ struct UploadPlan {
 };
 
 /// PURE. Difference of one branch: adds what is missing or different, deletes what lies in our
-/// places and is not wanted. On a branch to be created everything below build/ and benchmarks/ that
-/// came along from main goes too.
+/// places and is not wanted. A statement, bill or signature that we do not bring, and cached
+/// bytecode, go only when their variant changes: they were said of other bytes. On a branch to be
+/// created everything below build/ and benchmarks/ that came along from main goes too.
 [[nodiscard]] BranchPlan
 plan_branch(const BranchContent& content, const RemoteTree& remote, BranchState state);
 

@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 using namespace kb;
@@ -214,4 +216,58 @@ TEST_CASE("planning is pure: order of the remote listing does not matter", "[upl
         CHECK(again.deletes == plan.deletes);
         CHECK(again.unchanged == plan.unchanged);
     }
+}
+
+TEST_CASE("what an import left is not published, and what is there of it stays", "[upload][plan]") {
+    const UploadInput input{
+        .branch = "v1",
+        .packages = {{.variant = "v",
+                      .files = {{.path = path("__pycache__/a.cpython-311.pyc"), .size = 1},
+                                {.path = path("a.py"), .size = 1, .sha256 = digest::sha256("x")}},
+                      .directory = "/p/build/v"}}};
+    BranchContent content = make_contents(input).front();
+    REQUIRE(content.files.size() == 1);
+    CHECK(content.files[0].path.text() == "build/v/a.py");
+    content.files[0].git_oid = hub::git_id(hub::GitKind::blob, "x");
+    const std::string old = "build/v/__pycache__/a.cpython-311.pyc";
+    // An unchanged variant needs no --replace because of it.
+    CHECK(plan_branch(content,
+                      tree({regular(old, "code"), regular("build/v/a.py", "x")}),
+                      BranchState::existing)
+              .empty());
+    // A changed one takes it along: it was made of other sources.
+    const auto plan = plan_branch(
+        content, tree({regular(old, "code"), regular("build/v/a.py", "y")}), BranchState::existing);
+    CHECK(texts(plan.deletes) == Texts{old});
+}
+
+TEST_CASE("what is said of a variant goes up with it, and goes when it is untrue",
+          "[upload][plan]") {
+    const auto told = [](std::string_view ending, std::string_view content) {
+        return local(fmt::format("provenance/v.{}", ending), content);
+    };
+    UploadInput input{.branch = "v1",
+                      .packages = {{.variant = "v", .directory = "/p/build/v"}},
+                      .provenance = {told("slsa.json", "statement"), told("cdx.json", "bill")}};
+    BranchContent content = make_contents(input).front();
+    content.files.push_back(local("build/v/a.py", "x"));
+    const RemoteTree remote = tree({regular("build/v/a.py", "x"),
+                                    regular("provenance/v.slsa.json", "statement"),
+                                    regular("provenance/v.cdx.json", "bill"),
+                                    regular("provenance/v.dsse.json", "signature"),
+                                    regular("provenance/other.slsa.json", "theirs"),
+                                    regular("provenance/abc.sources.tar", "archive")});
+    // The signature of somebody else stays while the statement is the same one.
+    CHECK(plan_branch(content, remote, BranchState::existing).empty());
+    content.files[0] = told("cdx.json", "bill");
+    content.files[1] = told("slsa.json", "another");
+    const auto plan = plan_branch(content, remote, BranchState::existing);
+    CHECK(adds(plan) == Texts{"provenance/v.slsa.json"});
+    CHECK(texts(plan.deletes) == Texts{"provenance/v.dsse.json"});
+    // Said of other bytes, and not replaced by us: all of it goes.
+    content.files = {local("build/v/a.py", "y")};
+    CHECK(texts(plan_branch(content, remote, BranchState::existing).deletes) ==
+          Texts{"provenance/v.cdx.json", "provenance/v.dsse.json", "provenance/v.slsa.json"});
+    // It needs no --replace: no byte of the variant changes.
+    CHECK(changed_variants(plan, remote).empty());
 }

@@ -4,12 +4,14 @@
 #include "build/workspace.hpp"
 #include "check/check.hpp"
 #include "cli/commands/table.hpp"
+#include "cli/commands/upload_input.hpp"
 #include "cli/commands/variants.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "cli/settings.hpp"
 #include "document/json.hpp"
 #include "http/curl_client.hpp"
+#include "hub/revision.hpp"
 #include "project/package_reader.hpp"
 #include "project/project.hpp"
 #include "sys/environment.hpp"
@@ -32,8 +34,12 @@ namespace kb::cli {
 namespace {
 
 constexpr std::string_view kDescription =
-    "Publishes the finished variants of DIR: build/<variant>/ and benchmarks/benchmark*.py to\n"
-    "branch v<version>, the card to main as README.md. Only what differs is sent; each branch\n"
+    "Publishes the finished variants of DIR: build/<variant>/, what build and sign said about "
+    "them\n"
+    "(provenance/) and benchmarks/benchmark*.py to branch v<version>, the card to main as "
+    "README.md.\n"
+    "provenance/ holds the sources too, unless --no-sources. Only what differs is sent; each "
+    "branch\n"
     "changes by one commit, and what a reader gets is read back. A killed upload goes on where it\n"
     "was when the same command runs again. Other variants on the branch stay as they are.\n"
     "\n"
@@ -66,6 +72,7 @@ struct UploadOptions {
     bool create_pr = false;
     bool dry_run = false;
     bool replace = false;
+    bool no_sources = false;
     bool quiet = false;
     bool json = false;
     std::array<AllowFlag, 6> allow{
@@ -89,21 +96,12 @@ struct Prepared {
     std::optional<project::Project> project{};
     Settings settings{};
     upload::UploadInput input{};
+    std::map<std::string, std::vector<check::Finding>> untrue_statements{};
     std::optional<project::PackageReader> reader{};
     std::optional<hub::RepoId> repo{};
     std::optional<upload::Endpoint> endpoint{};
     std::optional<upload::Token> token{};
 };
-
-Result<upload::LocalFile>
-local_file(sys::FileSystem& fs, const sys::Path& source, const std::string& place) {
-    KB_TRY(RelPath path, RelPath::parse(place));
-    KB_TRY(const std::string content, fs.read_file(source));
-    return upload::LocalFile{.path = std::move(path),
-                             .source = source.string(),
-                             .size = content.size(),
-                             .sha256 = digest::sha256(content)};
-}
 
 std::string plan_line(const upload::BranchPlan& plan) {
     return fmt::format("branch '{}'{}: {} to add or change, {} to delete, {} unchanged\n",
@@ -145,6 +143,7 @@ public:
              "",
              "replace variants that are published with other content",
              &options_.replace},
+            {"--no-sources", "", "leave out the archive of the sources", &options_.no_sources},
             {"--dry-run", "", "say what would change and stop", &options_.dry_run},
             {"--output-json", "FILE", "write a summary file", &options_.output_json},
             {"--json", "", "plan and result as JSON", &options_.json},
@@ -160,6 +159,13 @@ public:
 
     ExitCode run(const Services& services) override {
         Prepared prepared;
+        if (options_.output_json && !options_.dry_run) {
+            const auto writable =
+                check_writable(services.fs, services.current_directory / *options_.output_json);
+            if (!writable) {
+                return usage(services, "--output-json: " + writable.error().to_text());
+            }
+        }
         if (const ExitCode code = prepare(services, prepared); code != ExitCode::ok) {
             return code;
         }
@@ -237,25 +243,11 @@ private:
     Result<void>
     read_input(const Services& services, const project::Discovery& found, Prepared& out) const {
         KB_TRY(read_packages(services, found, out));
-        if (sys::exists(services.fs, found.place / "CARD.md")) {
-            KB_TRY(out.input.card, local_file(services.fs, found.place / "CARD.md", "README.md"));
-        }
-        const sys::Path benchmarks = out.root / "benchmarks";
-        const auto entries = services.fs.list(benchmarks);
-        if (!entries) {
-            return entries.error().code == ErrorCode::not_found ? Result<void>{}
-                                                                : Error{entries.error()};
-        }
-        out.input.has_benchmarks_folder = true;
-        for (const sys::DirEntry& entry : *entries) {
-            if (entry.type == sys::FileType::regular && entry.name.starts_with("benchmark") &&
-                entry.name.ends_with(".py")) {
-                KB_TRY(
-                    upload::LocalFile file,
-                    local_file(services.fs, benchmarks / entry.name, "benchmarks/" + entry.name));
-                out.input.benchmarks.push_back(std::move(file));
-            }
-        }
+        KB_TRY(read_extras(services.fs, found.place, out.root, out.input));
+        KB_TRY(out.untrue_statements,
+               read_statements(services.fs,
+                               options_.no_sources ? Sources::leave_out : Sources::publish,
+                               out.input));
         return {};
     }
 
@@ -295,6 +287,7 @@ private:
         Diagnostics diagnostics;
         upload::preflight({.packages = prepared.input.packages,
                            .checked = std::move(checked),
+                           .untrue_statements = prepared.untrue_statements,
                            .allowed = allowed()},
                           diagnostics);
         render_diagnostics(diagnostics, {}, services.terminal);
@@ -331,6 +324,9 @@ private:
         }
         out.input.branch =
             options_.branch ? *options_.branch : (hub.branch ? hub.branch->value : *version);
+        if (const auto name = hub::RefName::branch(out.input.branch); !name) {
+            return usage(services, name.error().to_text());
+        }
         auto endpoint = upload::find_endpoint(
             {.flag = options_.endpoint, .config = out.settings.endpoint}, services.environment);
         if (!endpoint) {
