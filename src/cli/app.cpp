@@ -42,11 +42,12 @@ void add_option(CLI::App& app, const OptionRow& row) {
                            ->allow_extra_args(!row.name.starts_with('-'));
                    },
                    [&](std::optional<std::uint64_t>* target) {
-                       // "-1" would be read as a huge number.
+                       // "-1" would be read as a huge number, "0x10" as sixteen.
                        return app.add_option(row.name, *target, row.help)
                            ->check([](const std::string& text) {
-                               return text.starts_with('-') ? text + " is less than 0"
-                                                            : std::string{};
+                               return parse_unsigned(text)
+                                          ? std::string{}
+                                          : fmt::format("'{}' is no number from 0 on", text);
                            });
                    }},
         row.target);

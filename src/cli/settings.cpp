@@ -181,6 +181,9 @@ read_settings(const SettingFlags& flags, const Services& services, Diagnostics& 
     }
     if (flags.jobs) {
         settings.jobs = flags.jobs;
+        if (*flags.jobs == 0) {
+            problems.error("bad-jobs", {.file = "--jobs"}, "'0' is not a number of jobs");
+        }
     }
     if (flags.memory) {
         settings.memory_bytes = parse_memory(*flags.memory);

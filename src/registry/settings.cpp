@@ -206,8 +206,10 @@ parse_settings(std::string_view text, const std::string& path, Diagnostics& diag
 Result<ListenAddress> parse_listen(std::string_view text) {
     const auto bad = [text] {
         return Error{.code = ErrorCode::corrupt,
-                     .message = fmt::format("'{}' is not ADDRESS:PORT, as in 127.0.0.1:8910",
-                                            escape_control(text))};
+                     .message =
+                         fmt::format("'{}' is not ADDRESS:PORT with a numeric address, as in "
+                                     "127.0.0.1:8910",
+                                     escape_control(text))};
     };
     std::string_view address = text;
     std::string_view port = "";
@@ -225,6 +227,13 @@ Result<ListenAddress> parse_listen(std::string_view text) {
     } else if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
         address = text.substr(0, colon);
         port = text.substr(colon + 1);
+    }
+    const bool is_bracketed = text.starts_with('[');
+    const std::string_view letters = is_bracketed ? "0123456789abcdefABCDEF:.%" : "0123456789.";
+    if (address == "localhost") {
+        address = "127.0.0.1";
+    } else if (address.find_first_not_of(letters) != std::string_view::npos) {
+        return bad(); // a name: which address it means may change
     }
     ListenAddress listen{.address = address.empty() ? "127.0.0.1" : std::string{address},
                          .port = kDefaultPort};

@@ -54,7 +54,9 @@ TEST_CASE("addresses to listen on", "[registry][settings]") {
     CHECK(*parse_listen(":0") == ListenAddress{"127.0.0.1", 0});
     CHECK(*parse_listen("[::1]:80") == ListenAddress{"::1", 80});
     CHECK(*parse_listen("[::1]") == ListenAddress{"::1", 8910});
-    for (const char* bad : {"127.0.0.1:65536", "127.0.0.1:x", "[::1", "[::1]80", "h:-1"}) {
+    CHECK(*parse_listen("localhost:1") == ListenAddress{"127.0.0.1", 1});
+    for (const char* bad :
+         {"bogus", "example.org:80", "127.0.0.1:65536", "127.0.0.1:x", "[::1", "[::1]80", "h:-1"}) {
         INFO(bad);
         CHECK_FALSE(parse_listen(bad).has_value());
     }

@@ -56,7 +56,10 @@ hub::UploadMode mode_of(const UploadModes& modes, const LocalFile& file) {
 
 } // namespace
 
-Result<void> ask_modes(const HubClient& hub, const BranchPlan& plan, UploadModes& modes) {
+Result<void> ask_modes(const HubClient& hub,
+                       const std::string& revision,
+                       const BranchPlan& plan,
+                       UploadModes& modes) {
     std::vector<const LocalFile*> open;
     for (const LocalFile& file : plan.adds) {
         if (file.size == 0) {
@@ -74,7 +77,7 @@ Result<void> ask_modes(const HubClient& hub, const BranchPlan& plan, UploadModes
             request.files.push_back(
                 {.path = open[i]->path, .size = open[i]->size, .sample = std::move(sample)});
         }
-        KB_TRY(const hub::PreuploadAnswer answer, hub.preupload(plan.branch, request));
+        KB_TRY(const hub::PreuploadAnswer answer, hub.preupload(revision, request));
         KB_TRY(take_verdicts(answer, modes));
     }
     for (const LocalFile* file : open) {

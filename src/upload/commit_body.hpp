@@ -19,10 +19,13 @@ using UploadModes = std::map<RelPath, hub::UploadMode>;
 /// and grow by a third.
 inline constexpr std::uint64_t kMaxInline = 10UL << 20U;
 
-/// Asks for the files that `modes` does not know yet. An empty file is always regular. A file that
-/// the repository's ignore rules would drop is an error: the variant would arrive incomplete.
-[[nodiscard]] Result<void>
-ask_modes(const HubClient& hub, const BranchPlan& plan, UploadModes& modes);
+/// Asks for the files that `modes` does not know yet, as files of `revision`. An empty file is
+/// always regular. A file that the repository's ignore rules would drop is an error: the variant
+/// would arrive incomplete.
+[[nodiscard]] Result<void> ask_modes(const HubClient& hub,
+                                     const std::string& revision,
+                                     const BranchPlan& plan,
+                                     UploadModes& modes);
 
 /// Content of a file that is to travel inline; `corrupt` when it is not what was hashed.
 [[nodiscard]] Result<std::string> read_checked(sys::FileSystem& fs, const LocalFile& file);

@@ -33,9 +33,15 @@ std::string oneline(const Node& node) {
     return document::write_json(node, {.indent = 0, .final_newline = false});
 }
 
-std::string_view meaning_of(int status, HasToken has_token) {
+std::string_view meaning_of(int status, HasToken has_token, TokenPlace place) {
     switch (status) {
     case 401:
+        if (place == TokenPlace::file) {
+            return has_token == HasToken::yes
+                       ? "the registry does not accept the token of --token-file"
+                       : "the registry wants a token; name a file with it by --token-file "
+                         "(HF_TOKEN is not sent)";
+        }
         return has_token == HasToken::yes
                    ? "the registry does not accept the token; make a new one and set HF_TOKEN"
                    : "the registry wants a token; set HF_TOKEN or HF_TOKEN_PATH";
@@ -73,9 +79,12 @@ ErrorCode code_of(int status) {
 
 } // namespace
 
-Error explain_status(const hub::HubStatus& status, std::string_view doing, HasToken has_token) {
+Error explain_status(const hub::HubStatus& status,
+                     std::string_view doing,
+                     HasToken has_token,
+                     TokenPlace place) {
     std::string text = fmt::format(
-        "{} failed: {} (status {}", doing, meaning_of(status.http, has_token), status.http);
+        "{} failed: {} (status {}", doing, meaning_of(status.http, has_token, place), status.http);
     if (!status.message.empty()) {
         text += fmt::format(", the registry says: {}", status.message);
     }
@@ -88,7 +97,8 @@ Error HubClient::explain(const http::Response& response, std::string_view doing)
                           response.headers.text_or("X-Error-Code"),
                           http::without_secret(response.headers.text_or("X-Error-Message"), token_),
                           http::without_secret(response.body, token_));
-    Error error = explain_status(status, doing, has_token() ? HasToken::yes : HasToken::no);
+    Error error =
+        explain_status(status, doing, has_token() ? HasToken::yes : HasToken::no, token_place_);
     if (const auto id = response.headers.find("X-Request-Id")) {
         error.message += fmt::format(" [request {}]", escape_control(id->substr(0, 80)));
     }

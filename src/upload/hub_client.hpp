@@ -15,6 +15,9 @@
 
 namespace kb::upload {
 
+/// Where the user puts a token, for advice: HF_TOKEN and its like, or --token-file.
+enum class TokenPlace : std::uint8_t { environment, file };
+
 /// The calls that an upload makes, typed; every url is built from the endpoint. An answer that is
 /// no success becomes an Error whose text says what it means here and what to do: `denied` (401,
 /// 403), `not_found`, `transient` (429, 5xx after all retries), else `corrupt`.
@@ -23,11 +26,13 @@ public:
     HubClient(const http::Retrier& retrier,
               http::Url endpoint,
               http::Secret token,
-              hub::RepoId repo)
+              hub::RepoId repo,
+              TokenPlace token_place = TokenPlace::environment)
         : retrier_{&retrier},
           endpoint_{std::move(endpoint)},
           token_{std::move(token)},
-          repo_{std::move(repo)} {}
+          repo_{std::move(repo)},
+          token_place_{token_place} {}
 
     [[nodiscard]] const hub::RepoId& repo() const { return repo_; }
 
@@ -74,12 +79,15 @@ private:
     http::Url endpoint_;
     http::Secret token_;
     hub::RepoId repo_;
+    TokenPlace token_place_;
 };
 
 /// What a failed call means to a publisher, a text for each of 401, 403, 404, 409, 412, 413, 429
 /// and 507; `repo` as "owner/name", `has_token` decides the advice for 401.
 enum class HasToken : std::uint8_t { no, yes };
-[[nodiscard]] Error
-explain_status(const hub::HubStatus& status, std::string_view doing, HasToken has_token);
+[[nodiscard]] Error explain_status(const hub::HubStatus& status,
+                                   std::string_view doing,
+                                   HasToken has_token,
+                                   TokenPlace place = TokenPlace::environment);
 
 } // namespace kb::upload

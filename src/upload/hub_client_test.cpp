@@ -67,6 +67,11 @@ TEST_CASE("each failed status has its own text and code", "[upload][hub]") {
 TEST_CASE("without a token the advice for 401 is to set one", "[upload][hub]") {
     const Error error = explain_status({.http = 401}, "doing it", HasToken::no);
     CHECK(error.message.contains("set HF_TOKEN or HF_TOKEN_PATH"));
+    for (const HasToken has_token : {HasToken::no, HasToken::yes}) {
+        const Error mirror = explain_status({.http = 401}, "reading", has_token, TokenPlace::file);
+        CHECK(mirror.message.contains("--token-file"));
+        CHECK_FALSE(mirror.message.contains("set HF_TOKEN"));
+    }
 }
 
 TEST_CASE("urls stand below the endpoint, segments are encoded", "[upload][hub]") {

@@ -53,7 +53,10 @@ public:
             }
             return std::move(report_);
         }
-        KB_TRY(make_places());
+        if (!hub_->has_token()) {
+            return Error{.code = ErrorCode::denied,
+                         .message = "no token: set HF_TOKEN, or HF_TOKEN_PATH to a file with it"};
+        }
         // Two uploads from one directory would share the journal.
         KB_TRY(fs_->make_directories(request_->journal.parent_path()));
         KB_TRY(const sys::FileLock lock,
@@ -61,12 +64,9 @@ public:
                    note("waiting for another upload from this directory");
                }));
         KB_TRY(Journal journal, open_journal());
+        KB_TRY(make_repository());
         for (Work& work : works_) {
-            if (!work.plan.empty()) {
-                KB_TRY(publish_branch(work, journal));
-            } else {
-                work.result.commit = work.tree.head;
-            }
+            KB_TRY(publish_branch(work, journal));
         }
         KB_TRY(confirm()); // also when another publisher was faster with all of it
         KB_TRY(journal.close());
@@ -154,39 +154,55 @@ private:
 
     // ---- places to write to ----
 
-    Result<void> make_places() {
-        if (!hub_->has_token()) {
-            return Error{.code = ErrorCode::denied,
-                         .message = "no token: set HF_TOKEN, or HF_TOKEN_PATH to a file with it"};
+    /// Only for what is confirmed: a refused upload leaves no empty repository behind.
+    Result<void> make_repository() {
+        if (repo_exists_ || request_->mode == Mode::pull_request) {
+            return {};
         }
-        bool changed = false;
-        if (!repo_exists_ && request_->mode == Mode::commit) {
-            note(fmt::format("creating repository '{}'", hub_->repo().text()));
-            KB_TRY(hub_->create_repo(request_->visibility));
-            changed = true;
-        }
-        for (Work& work : works_) {
-            if (work.state == BranchState::to_create && work.content.branch != "main") {
-                note(fmt::format("creating branch '{}'", work.content.branch));
-                KB_TRY(work.result.created, hub_->create_branch(work.content.branch));
-                changed = true;
-            }
-        }
-        return changed ? read_created() : Result<void>{};
-    }
-
-    Result<void> read_created() {
+        KB_TRY(confirm());
+        note(fmt::format("creating repository '{}'", hub_->repo().text()));
+        KB_TRY(hub_->create_repo(request_->visibility));
         KB_TRY(read_remote());
         for (const Work& work : works_) {
-            if (!work.tree.head || (work.state == BranchState::to_create && !work.result.created)) {
-                return Error{.code = ErrorCode::not_found,
-                             .message =
-                                 fmt::format("branch '{}' of '{}' was created but is not there",
-                                             work.content.branch,
-                                             hub_->repo().text())};
-            }
+            KB_TRY(refuse_missing(work));
         }
         return refuse_replacing();
+    }
+
+    Result<void> refuse_missing(const Work& work) const {
+        return work.tree.head
+                   ? Result<void>{}
+                   : Error{.code = ErrorCode::not_found,
+                           .message =
+                               fmt::format("branch '{}' of '{}' was created but is not there",
+                                           work.content.branch,
+                                           hub_->repo().text())};
+    }
+
+    /// After its contents are there and confirmed, just before its commit. One that we made begins
+    /// as the main that was read; when that moved meanwhile, the commit's parent tells.
+    Result<void> make_branch(Work& work, Journal& journal) {
+        if (work.state != BranchState::to_create || request_->mode == Mode::pull_request) {
+            return {};
+        }
+        note(fmt::format("creating branch '{}'", work.content.branch));
+        KB_TRY(work.result.created, hub_->create_branch(work.content.branch));
+        return work.result.created ? Result<void>{} : join_branch(work, journal);
+    }
+
+    /// Another publisher was faster: what its branch holds counts.
+    Result<void> join_branch(Work& work, Journal& journal) {
+        KB_TRY(const auto refs, hub_->read_refs());
+        const hub::Ref* ref = refs ? refs->branch(work.content.branch) : nullptr;
+        if (ref == nullptr) {
+            work.tree = {};
+            return refuse_missing(work);
+        }
+        work.state = BranchState::existing;
+        KB_TRY(work.tree, hub_->read_tree(ref->target));
+        KB_TRY(replan(work));
+        KB_TRY(refuse_replacing());
+        return send_content(work, journal);
     }
 
     Result<Journal> open_journal() const {
@@ -206,18 +222,20 @@ private:
     // ---- sending ----
 
     Result<void> publish_branch(Work& work, Journal& journal) {
-        if (request_->mode == Mode::pull_request) {
+        if (!work.plan.empty() && request_->mode == Mode::pull_request) {
             KB_TRY(const hub::Refs refs, hub_->read_refs_with_pull_requests());
             for (const hub::Ref& ref : refs.pull_requests.value_or(std::vector<hub::Ref>{})) {
                 work.known_pull_requests.insert(ref.ref);
             }
         }
         KB_TRY(send_confirmed(work, journal));
-        KB_TRY(commit(work, journal));
-        if (request_->mode == Mode::commit) {
-            KB_TRY(read_back(work));
+        KB_TRY(make_branch(work, journal));
+        if (work.plan.empty()) {
+            work.result.commit = work.tree.head;
+            return {};
         }
-        return {};
+        KB_TRY(commit(work, journal));
+        return request_->mode == Mode::commit ? read_back(work) : Result<void>{};
     }
 
     Result<void> confirm() {
@@ -244,13 +262,16 @@ private:
     }
 
     Result<void> send_content(Work& work, Journal& journal) {
-        KB_TRY(ask_modes(*hub_, work.plan, work.modes));
+        // A branch that is still to be made begins as main.
+        const bool is_there = work.state == BranchState::existing || work.result.created ||
+                              request_->mode == Mode::pull_request;
+        KB_TRY(ask_modes(*hub_, is_there ? work.plan.branch : "main", work.plan, work.modes));
         const std::vector<LocalFile> blobs = lfs_blobs(work.plan, work.modes);
         if (blobs.empty()) {
             return {};
         }
         std::optional<std::string> ref;
-        if (request_->mode == Mode::commit) {
+        if (request_->mode == Mode::commit && is_there) {
             ref = work.content.branch;
         }
         KB_TRY(const TransferCounts counts,

@@ -282,6 +282,48 @@ TEST_CASE("what is not confirmed is sent and not committed", "[upload][publish]"
     CHECK(w.hub.lfs.size() == 1);
 }
 
+TEST_CASE("what is refused leaves no repository and no branch behind", "[upload][publish]") {
+    const bool has_repository = GENERATE(false, true);
+    World w;
+    w.usual();
+    if (!has_repository) {
+        w.hub.branches.clear();
+        w.hub.repo_exists = false;
+    }
+    w.request.confirm = []() -> Result<void> {
+        return Error{.code = ErrorCode::corrupt, .message = "not what it says"};
+    };
+    CHECK(text_of(w.publish()).contains("not what it says"));
+    CHECK(w.hub.repo_exists == has_repository);
+    CHECK(w.hub.branches.size() == (has_repository ? 1U : 0U));
+    w.request.confirm = {};
+    CHECK(good(w.publish()).status == UploadStatus::uploaded);
+    CHECK(w.hub.branches.size() == 2);
+}
+
+TEST_CASE("a branch that another job makes meanwhile is not overwritten",
+          "[upload][publish][race]") {
+    const bool same_variant = GENERATE(false, true);
+    World w;
+    w.usual();
+    w.hub.before = [&](std::size_t, const http::Request& request) {
+        if (request.url.path().ends_with("/branch/v1")) {
+            const std::string folder = same_variant ? "build/" + kVariant : "build/torch-cuda";
+            w.hub.commit(
+                "v1", {{RelPath::literal(folder + "/__init__.py"), {.content = "o"}}}, "o");
+        }
+        return std::optional<Result<http::Response>>{};
+    };
+    if (same_variant) {
+        CHECK(text_of(w.publish()).contains("--replace"));
+        CHECK(w.hub.count("/commit/") == 0);
+        return;
+    }
+    good(w.publish());
+    CHECK(content_at(w.hub, "v1", "build/torch-cuda/__init__.py") == "o");
+    CHECK(content_at(w.hub, "v1", "build/" + kVariant + "/lib.abi3.so") == kLibrary);
+}
+
 TEST_CASE("what is confirmed once is committed on every branch", "[upload][publish]") {
     World w;
     w.usual();

@@ -5,6 +5,7 @@
 #include "cli/commands/build_json.hpp"
 #include "cli/commands/card.hpp"
 #include "cli/commands/table.hpp"
+#include "cli/commands/variants.hpp"
 #include "cli/open_project.hpp"
 #include "cli/open_store.hpp"
 #include "cli/progress.hpp"
@@ -145,6 +146,9 @@ public:
     }
 
     ExitCode run(const Services& services) override {
+        if (!are_checks(options_.allow_unchecked, {}, services.terminal)) {
+            return ExitCode::usage;
+        }
         Prepared prepared;
         if (const ExitCode code = prepare(services, prepared); code != ExitCode::ok) {
             return code;

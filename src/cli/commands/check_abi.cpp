@@ -97,22 +97,6 @@ bool check_policy_name(const std::string& name, Terminal& terminal) {
     return false;
 }
 
-bool check_ids(const std::vector<std::string>& ids, Terminal& terminal) {
-    std::vector<std::string_view> known{"read"};
-    for (const check::Check& check : check::all_checks()) {
-        known.push_back(check.id);
-    }
-    for (const std::string& id : ids) {
-        if (std::ranges::find(known, std::string_view{id}) == known.end()) {
-            usage_problem(terminal,
-                          fmt::format("no check is called '{}'", escape_control(id)),
-                          fmt::format("the checks are {}", fmt::join(known, ", ")));
-            return false;
-        }
-    }
-    return true;
-}
-
 std::optional<CheckAbiRequest> resolve(const CheckAbiOptions& options, Terminal& terminal) {
     CheckAbiRequest out{.manylinux = options.manylinux,
                         .allow_unchecked = options.allow_unchecked,
@@ -125,7 +109,7 @@ std::optional<CheckAbiRequest> resolve(const CheckAbiOptions& options, Terminal&
             "--torch-stable-abi", options.torch_stable_abi, out.torch_stable_abi, terminal) &&
         parse_option("--macos", options.macos, out.macos, terminal) &&
         check_policy_name(options.manylinux, terminal) &&
-        check_ids(options.allow_unchecked, terminal) && check_ids(options.only, terminal);
+        are_checks(options.allow_unchecked, {}, terminal) && are_checks(options.only, {}, terminal);
     if (!good) {
         return std::nullopt;
     }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 namespace kb::cli {
@@ -160,7 +161,8 @@ public:
     ExitCode run(const Services& services) override {
         const auto format =
             parse_report_format(options_.json ? "json" : options_.format, services.terminal);
-        if (!format) {
+        constexpr std::array<std::string_view, 3> kMore = {"digest", "package", "import"};
+        if (!format || !are_checks(options_.allow_unchecked, kMore, services.terminal)) {
             return ExitCode::usage;
         }
         auto suppressions = find_suppressions(options_.directory, services);

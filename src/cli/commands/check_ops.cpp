@@ -87,7 +87,8 @@ public:
     ExitCode run(const Services& services) override {
         const auto format =
             parse_report_format(options_.json ? "json" : options_.format, services.terminal);
-        if (!format || !know(options_.allow_missing, services.terminal)) {
+        if (!format || !know(options_.allow_missing, services.terminal) ||
+            !may_be_unchecked(options_.allow_unchecked, services.terminal)) {
             return ExitCode::usage;
         }
         const auto found = find_variants(options_.directory, services);
@@ -114,6 +115,11 @@ private:
             }
         }
         return true;
+    }
+
+    static bool may_be_unchecked(std::vector<std::string> ids, Terminal& terminal) {
+        std::erase(ids, "import"); // a refused look at the whole variant
+        return know(ids, terminal);
     }
 
     [[nodiscard]] check::Report look(const project::VariantDir& variant,

@@ -205,7 +205,8 @@ public:
                                     }};
         document::Node rows = document::Node::array();
         for (const hub::RepoId& repo : request->repos) {
-            const upload::HubClient hub{retrier, request->from, request->token, repo};
+            const upload::HubClient hub{
+                retrier, request->from, request->token, repo, upload::TokenPlace::file};
             HubSource source{hub, request->token};
             const auto report = registry::mirror_into_root(request->root,
                                                            services.fs,
@@ -215,10 +216,6 @@ public:
             progress.clear();
             if (!report) {
                 render_error(report.error(), services.terminal);
-                if (report.error().code == ErrorCode::denied && request->token.empty()) {
-                    services.terminal.err("note: --token-file names a file with a token for the "
-                                          "source; HF_TOKEN is not sent\n");
-                }
                 return exit_code_for(report.error(), ExitCode::remote);
             }
             if (options_.json) {

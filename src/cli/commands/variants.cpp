@@ -115,6 +115,26 @@ bool know_checks(const std::vector<check::Suppression>& suppressions, Terminal& 
 
 } // namespace
 
+bool are_checks(std::span<const std::string> ids,
+                std::span<const std::string_view> more,
+                Terminal& terminal) {
+    std::vector<std::string_view> known{"read"};
+    for (const check::Check& check : check::all_checks()) {
+        known.push_back(check.id);
+    }
+    known.insert(known.end(), more.begin(), more.end());
+    for (const std::string& id : ids) {
+        if (std::ranges::find(known, std::string_view{id}) == known.end()) {
+            terminal.err(fmt::format("error: no check is called '{}'\n"
+                                     "note: the checks are {}\n",
+                                     escape_control(id),
+                                     fmt::join(known, ", ")));
+            return false;
+        }
+    }
+    return true;
+}
+
 std::optional<sys::Path> find_project_around(const std::string& argument,
                                              const Services& services) {
     sys::Path directory = resolve_directory(argument, services);

@@ -58,6 +58,12 @@ private:
 [[nodiscard]] std::optional<std::vector<check::Suppression>>
 find_suppressions(const std::string& argument, const Services& services);
 
+/// Whether each of `ids` is the name of a check of libraries, or one of `more`; else the error,
+/// with all names, is printed.
+[[nodiscard]] bool are_checks(std::span<const std::string> ids,
+                              std::span<const std::string_view> more,
+                              Terminal& terminal);
+
 /// How reports are printed.
 enum class ReportFormat : std::uint8_t { text, json, sarif, junit };
 
