@@ -170,8 +170,8 @@ TEST_CASE("the statement is an in-toto statement with SLSA provenance", "[packag
     CHECK(root->find("subject")->as_array().size() == 3);
     const document::Node& definition = *root->find("predicate")->find("buildDefinition");
     CHECK(definition.find("externalParameters")->is_table());
-    // The commit, one source and two pinned files.
-    CHECK(definition.find("resolvedDependencies")->as_array().size() == 4);
+    // The commit, the lock, one source and two pinned files.
+    CHECK(definition.find("resolvedDependencies")->as_array().size() == 5);
     CHECK(root->find("predicate")->find("runDetails")->find("builder")->find("id")->is_string());
 }
 

@@ -227,6 +227,12 @@ App::Answer App::act(Action action, Call& call) {
         return lfs_batch(call);
     case Action::lfs_verify:
         return lfs_verify(call);
+    case Action::discussions:
+        return discussions(call);
+    case Action::discussion:
+        return discussion(call);
+    case Action::open_discussion:
+        return open_discussion(call);
     case Action::xet_write_token:
         return write_token(call);
     case Action::put_xorb:

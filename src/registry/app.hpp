@@ -85,6 +85,9 @@ private:
     Answer complete_object(const Call& call);
     Answer verify_object(const Call& call);
     Answer get_object(const Call& call);
+    Answer discussions(const Call& call);
+    Answer discussion(const Call& call);
+    Answer open_discussion(const Call& call);
     Answer write_token(const Call& call);
     Answer put_xorb(const Call& call);
     Answer put_shard(const Call& call);

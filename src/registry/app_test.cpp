@@ -715,4 +715,30 @@ TEST_CASE("fsck names what was altered", "[registry][fsck]") {
     CHECK_FALSE(fsck(sys::real_file_system(), f.root() / "nope").has_value());
 }
 
+TEST_CASE("a pull request is opened empty, and commits go to its ref", "[registry][app]") {
+    Fixture f;
+    f.make_repo();
+    const std::string base = "/api/kernels/acme/relu/discussions";
+    CHECK(f.ask("POST", base, R"({"title":"talk","pullRequest":false})").status == 400);
+    CHECK(f.ask("POST", base, R"({"title":" ","pullRequest":true})").status == 400);
+    CHECK(f.ask("POST", base, R"({"title":"t","pullRequest":true})", "reader").status == 403);
+    CHECK(f.ask("GET", base + "/1").status == 404);
+    const Asked opened =
+        f.ask("POST", base, R"({"title":" faster ","description":"","pullRequest":true})");
+    REQUIRE(opened.status == 200);
+    CHECK(opened.json().find("num")->as_int() == 1);
+    CHECK(f.head("refs%2Fpr%2F1") == f.head());
+    REQUIRE(f.commit(Fixture::file("a.txt", "a"), "refs%2Fpr%2F1").status == 200);
+    CHECK(f.head("refs%2Fpr%2F1") != f.head());
+    const document::Node told = f.ask("GET", base + "/1?diff=1", {}, "reader").json();
+    CHECK(told.text_or("title") == "faster");
+    CHECK(told.text_or("status") == "open");
+    CHECK(told.find("author")->text_or("name") == "alice");
+    CHECK(told.find("changes")->text_or("base") == "refs/heads/main");
+    CHECK(told.find("repo")->text_or("type") == "kernel");
+    const document::Node all = f.ask("GET", base + "?p=0").json();
+    CHECK(all.find("count")->as_int() == 1);
+    CHECK(all.find("discussions")->as_array()[0].text_or("title") == "faster");
+}
+
 } // namespace kb::registry

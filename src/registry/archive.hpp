@@ -43,7 +43,8 @@ struct ImportOptions {
 /// Takes over what an export wrote. Everything is checked before anything is written: the id of
 /// every commit, tree and file, the digest of every content, that nothing is missing, that paths
 /// are such as a commit may have, and that a ref which is there is equal or an ancestor (else
-/// `denied`). Repeating a broken import finishes it. Not beside a running server.
+/// `denied`). Repeating a broken import finishes it. Works beside a running server; `transient`
+/// when a ref moved meanwhile.
 [[nodiscard]] Result<ArchiveReport>
 import_archive(sys::FileSystem& fs, const sys::Path& root, const ImportOptions& options);
 

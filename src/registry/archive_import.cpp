@@ -394,8 +394,11 @@ private:
                 SmallBlob{.sha256 = small[i]->sha256, .content = std::move(content)}};
         };
         KB_TRY(const ChangeOutcome outcome, meta_->change_ref(change));
-        KB_ASSERT(outcome == ChangeOutcome::done, "the root is locked: nobody else moves refs");
-        return {};
+        return outcome == ChangeOutcome::done
+                   ? Result<void>{}
+                   : Error{.code = ErrorCode::transient,
+                           .message = fmt::format("'{}' was changed meanwhile: import it again",
+                                                  ref.name)};
     }
 
     sys::FileSystem* fs_;
@@ -424,12 +427,10 @@ Result<std::vector<ImportRepo>> read_repos(const Unpacked& archive) {
     return repos;
 }
 
-} // namespace
-
-Result<ArchiveReport>
-import_archive(sys::FileSystem& fs, const sys::Path& root, const ImportOptions& options) {
-    KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::serve));
-    const sys::Path folder = RootPaths{root}.temporary() / "import";
+Result<ArchiveReport> import_unpacked(sys::FileSystem& fs,
+                                      OpenedRoot& opened,
+                                      const sys::Path& folder,
+                                      const ImportOptions& options) {
     KB_TRY(fs.make_directories(folder));
     KB_TRY(const store::FileManifest manifest,
            store::unpack(fs,
@@ -447,7 +448,17 @@ import_archive(sys::FileSystem& fs, const sys::Path& root, const ImportOptions& 
     for (const ImportRepo& repo : repos) {
         KB_TRY(importer.import(repo, report).context("importing " + repo.id.text()));
     }
-    KB_TRY(fs.remove_tree(folder));
+    return report;
+}
+
+} // namespace
+
+Result<ArchiveReport>
+import_archive(sys::FileSystem& fs, const sys::Path& root, const ImportOptions& options) {
+    KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::share));
+    const sys::Path folder = RootPaths{root}.temporary() / ("import-" + store::unique_name());
+    Result<ArchiveReport> report = import_unpacked(fs, opened, folder, options);
+    KB_TRY(fs.remove_tree(folder)); // a server beside us sweeps only when it starts
     return report;
 }
 

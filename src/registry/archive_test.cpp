@@ -145,9 +145,27 @@ TEST_CASE("an altered archive imports nothing", "[registry][archive]") {
         CHECK(to.meta().repos()->empty());
         CHECK(to.blobs().list()->empty());
     }
-    REQUIRE(import_archive(sys::real_file_system(), to.root(), {.archive = dir / "a.tar"})
-                .error()
-                .message.contains("is served"));
+}
+
+TEST_CASE("an import beside a server is seen by it, a refused one leaves nothing",
+          "[registry][archive]") {
+    const kb::test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    Fixture from;
+    fill(from);
+    const sys::Path archive = archive_of(from, dir);
+    Fixture to;
+    to.make_repo("acme/other");
+    const std::string whole = kb::test::read_text(archive);
+    kb::test::write_text(dir / "bad.tar", whole.substr(0, whole.size() / 2));
+    CHECK_FALSE(import_archive(fs, to.root(), {.archive = dir / "bad.tar"}).has_value());
+    CHECK(fs.list(RootPaths{to.root()}.temporary())->empty());
+    REQUIRE(import_archive(fs, to.root(), {.archive = archive, .now = 1000}).has_value());
+    CHECK(refs_of(to) == refs_of(from));
+    CHECK(to.ask("GET", "/kernels/acme/relu/resolve/v1/both.bin").body == kBoth);
+    REQUIRE(to.commit(Fixture::file("here.txt", "x")).status == 200);
+    to.close();
+    CHECK(fsck(fs, to.root())->problems.empty());
 }
 
 } // namespace kb::registry::test

@@ -7,6 +7,8 @@
 #include "registry/root.hpp"
 #include "registry/xorb_store.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -25,8 +27,12 @@ std::string bytes_of(const Id& id) {
 
 class Collector {
 public:
-    Collector(Database& db, store::BlobStore& blobs, const CollectOptions& options)
-        : db_{&db}, blobs_{&blobs}, options_{&options} {}
+    Collector(Database& db, OpenedRoot& root, sys::FileSystem& fs, const CollectOptions& options)
+        : db_{&db},
+          fs_{&fs},
+          blobs_{root.blobs.get()},
+          options_{&options},
+          is_alone_{root.lock.has_value()} {}
 
     void keep(const std::set<digest::Digest>& blobs) {
         for (const digest::Digest& blob : blobs) {
@@ -35,8 +41,13 @@ public:
     }
 
     Result<CollectReport> run() {
+        // Once outside the transaction, which others wait for: inside only what is new is read.
         KB_TRY(mark());
-        KB_TRY(db_->transaction([this](Database&) { return sweep_metadata(); }));
+        const auto sweep_marked = [this](Database&) -> Result<void> {
+            KB_TRY(mark());
+            return sweep_metadata();
+        };
+        KB_TRY(db_->transaction(sweep_marked));
         KB_TRY(sweep_blobs());
         return report_;
     }
@@ -245,18 +256,50 @@ private:
                 continue;
             }
             KB_TRY(const std::optional<std::uint64_t> size, blobs_->size(sha256));
-            ++report_.blobs;
-            report_.bytes += size.value_or(0);
-            if (removes()) {
-                KB_TRY(blobs_->remove(sha256));
-            }
+            KB_TRY(const bool goes, is_alone_ ? remove(sha256) : remove_beside(sha256));
+            report_.blobs += goes ? 1 : 0;
+            report_.bytes += goes ? size.value_or(0) : 0;
         }
         return {};
     }
 
+    Result<bool> remove(const digest::Digest& sha256) {
+        if (removes()) {
+            KB_TRY(blobs_->remove(sha256));
+        }
+        return true;
+    }
+
+    /// Somebody may be about to name it: what is young stays, and so does what was named since we
+    /// looked.
+    Result<bool> remove_beside(const digest::Digest& sha256) {
+        const auto info = fs_->stat(blobs_->path_of(sha256));
+        if (!info || info->mtime_ns / 1'000'000'000 >= options_->before) {
+            return false;
+        }
+        if (!removes()) {
+            return true;
+        }
+        const auto is_wanted = [&]() -> Result<bool> {
+            bool is_named = false;
+            for (const std::string_view sql : {"SELECT 1 FROM file WHERE sha256=? LIMIT 1",
+                                               "SELECT 1 FROM lfs WHERE sha256=? LIMIT 1"}) {
+                KB_TRY(each(sql, {SqlBlob{bytes_of(sha256)}}, [&is_named](const Statement&) {
+                    is_named = true;
+                }));
+            }
+            return is_named;
+        };
+        KB_TRY(const bool is_named, is_wanted());
+        return is_named ? Result<bool>{false}
+                        : blobs_->set_aside(sha256, options_->before, is_wanted);
+    }
+
     Database* db_;
+    sys::FileSystem* fs_;
     store::BlobStore* blobs_;
     const CollectOptions* options_;
+    bool is_alone_;
     CollectReport report_{};
     std::set<RepoKey> gone_;
     std::set<Name> commits_;
@@ -272,17 +315,26 @@ private:
 Result<CollectReport>
 collect(sys::FileSystem& fs, const sys::Path& root, const CollectOptions& options) {
     const RootPaths paths{root};
-    KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::serve));
+    KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::share));
+    const bool is_alone = opened.lock.has_value();
+    if (!is_alone && options.now - options.before < kLeastServedGrace) {
+        return Error{.code = ErrorCode::denied,
+                     .message = fmt::format("'{}' is being served: uploads are under way, so the "
+                                            "grace time must be at least {} hour",
+                                            root.string(),
+                                            kLeastServedGrace / 3600)};
+    }
     KB_TRY(const auto db, Database::open(paths.database().string(), OpenMode::read_write));
-    Collector collector{*db, *opened.blobs, options};
+    KB_TRY(opened.blobs->restore_aside()); // of a collector that was killed beside the server
+    Collector collector{*db, opened, fs, options};
     // A client may name for weeks what it sent: the bytes have to be somewhere.
-    if (options.mode == CollectMode::remove) {
+    if (options.mode == CollectMode::remove && is_alone) {
         KB_TRY(sweep_xorbs(fs, paths.xorbs(), options.before - kXorbLifetime));
     }
     KB_TRY(const std::set<digest::Digest> named, blobs_of_xorbs(fs, paths.xorbs()));
     collector.keep(named);
     KB_TRY(CollectReport report, collector.run());
-    if (options.mode == CollectMode::remove) {
+    if (options.mode == CollectMode::remove && is_alone) {
         KB_TRY(report.uploads, sweep_parts(fs, paths.parts(), options.before));
     }
     return report;

@@ -15,7 +15,12 @@ struct CollectOptions {
     /// What was uploaded, told to be present or deleted since then (Unix time) stays: a client may
     /// be about to commit it.
     std::int64_t before = 0;
+    /// For what is done beside a running server.
+    std::int64_t now = 0;
 };
+
+/// Beside a running server nothing younger goes: an upload may take that long.
+inline constexpr std::int64_t kLeastServedGrace = 3600;
 
 /// What goes, or would go.
 struct CollectReport {
@@ -31,9 +36,10 @@ struct CollectReport {
     std::uint64_t uploads = 0;
 };
 
-/// Removes what no branch, tag or pull request leads to. `denied` while the registry is served: a
-/// commit under way counts on contents that nothing names yet. The metadata goes first, in one
-/// transaction; a crash after it leaves contents that the next run removes.
+/// Removes what no branch, tag or pull request leads to; also beside a running server, then
+/// `denied` for a grace under kLeastServedGrace: a commit under way counts on contents that nothing
+/// names yet. The metadata goes first, in one transaction; a crash after it leaves contents that
+/// the next run removes.
 [[nodiscard]] Result<CollectReport>
 collect(sys::FileSystem& fs, const sys::Path& root, const CollectOptions& options);
 

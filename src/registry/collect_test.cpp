@@ -83,12 +83,55 @@ TEST_CASE("a deleted repository goes once it is old enough", "[registry][gc]") {
     CHECK(f.commit(Fixture::file("a.bin", std::string(20'000, 'a'))).status == 200);
 }
 
-TEST_CASE("nothing is collected while the registry is served", "[registry][gc]") {
+TEST_CASE("beside a server what is old goes, after an hour at the least", "[registry][gc]") {
     Fixture f;
-    const auto report = collect(sys::real_file_system(), f.root(), {});
-    REQUIRE_FALSE(report.has_value());
-    CHECK(report.error().code == ErrorCode::denied);
-    CHECK(report.error().message.contains("is served by another process"));
+    f.make_repo();
+    sys::FileSystem& fs = sys::real_file_system();
+    const std::int64_t now = f.clock.seconds;
+    const auto hasty = collect(fs, f.root(), {.before = now - 60, .now = now});
+    REQUIRE_FALSE(hasty.has_value());
+    CHECK(hasty.error().code == ErrorCode::denied);
+    CHECK(hasty.error().message.contains("at least 1 hour"));
+
+    const std::string dropped(30'000, 'd');
+    const std::string kept(30'001, 'k');
+    REQUIRE(f.put_object(dropped) == 200);
+    REQUIRE(f.put_object(kept) == 200);
+    REQUIRE(f.commit(lfs_line("kept.so", kept)).status == 200);
+    const CollectOptions options{.before = now + 1, .now = now + 2 * kLeastServedGrace};
+    // By the clock of the disk the contents are not older than that.
+    REQUIRE(fs.set_mtime(f.blobs().path_of(digest::sha256(dropped)), now + 1).has_value());
+    CHECK(collect(fs, f.root(), options)->blobs == 0);
+    CHECK(f.blobs().size(digest::sha256(dropped)).value() == dropped.size());
+    REQUIRE(fs.set_mtime(f.blobs().path_of(digest::sha256(dropped)), now).has_value());
+    CHECK(collect(fs, f.root(), options)->blobs == 1);
+    CHECK(f.ask("GET", "/kernels/acme/relu/resolve/main/kept.so").body == kept);
+    CHECK(f.put_object(dropped) == 200);
+    CHECK(f.commit(lfs_line("dropped.so", dropped)).status == 200);
+    CHECK(f.ask("GET", "/kernels/acme/relu/resolve/main/dropped.so").body == dropped);
+    f.close();
+    CHECK(fsck(fs, f.root())->problems.empty());
+}
+
+TEST_CASE("a ref is not led to a commit that was just collected", "[registry][gc]") {
+    Fixture f;
+    f.make_repo();
+    REQUIRE(f.ask("POST", "/api/kernels/acme/relu/branch/side", "{}").status == 200);
+    REQUIRE(f.commit(Fixture::file("side.txt", "side"), "side").status == 200);
+    const std::string side = f.head("side");
+    REQUIRE(f.ask("DELETE", "/api/kernels/acme/relu/branch/side").status == 200);
+    const std::int64_t now = f.clock.seconds;
+    const auto report = collect(
+        sys::real_file_system(), f.root(), {.before = now + 1, .now = now + 2 * kLeastServedGrace});
+    CHECK(report->commits == 1);
+    // The server still remembers it.
+    const Asked made = f.ask("POST",
+                             "/api/kernels/acme/relu/branch/again",
+                             fmt::format(R"({{"startingPoint":"{}"}})", side));
+    CHECK(made.status >= 400);
+    CHECK(f.head("again").empty());
+    f.close();
+    CHECK(fsck(sys::real_file_system(), f.root())->problems.empty());
 }
 
 } // namespace kb::registry::test

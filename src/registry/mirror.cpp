@@ -361,8 +361,14 @@ private:
                 return adopted.error();
             }
         }
-        return parts_->meta.add_lfs(
-            repo_->key, {.sha256 = pointer.oid, .size = pointer.size}, service_->now());
+        KB_TRY(parts_->meta.add_lfs(
+            repo_->key, {.sha256 = pointer.oid, .size = pointer.size}, service_->now()));
+        // A collector beside us may have taken it between the look and the note.
+        KB_TRY(const std::optional<std::uint64_t> there, parts_->blobs.size(pointer.oid));
+        return there == pointer.size
+                   ? Result<void>{}
+                   : Error{.code = ErrorCode::transient,
+                           .message = "its object was just collected; run it again"};
     }
 
     Result<void> take_regular(const hub::GitOid& commit, const hub::TreeEntry& entry) {
@@ -465,7 +471,14 @@ Result<MirrorReport> mirror_into_root(const sys::Path& root,
                                             paths.settings().string(),
                                             diagnostics.items().front().message)};
     }
-    KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::serve));
+    KB_TRY(OpenedRoot opened, open_root(fs, root, RootUse::share));
+    Result<sys::FileLock> alone = sys::FileLock::try_acquire(root / "MIRROR");
+    if (!alone && alone.error().code == ErrorCode::transient) {
+        return Error{.code = ErrorCode::denied,
+                     .message =
+                         fmt::format("another 'registry mirror' works on '{}'", root.string())};
+    }
+    KB_TRY(const sys::FileLock lock, std::move(alone));
     const ServiceParts parts{.meta = *opened.meta,
                              .blobs = *opened.blobs,
                              .fs = fs,

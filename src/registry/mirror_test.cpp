@@ -207,8 +207,15 @@ TEST_CASE("a path that no registry may hold is refused", "[registry][mirror]") {
     CHECK(w.read("v1/build/torch-cpu/__init__.py") == "404");
 }
 
-TEST_CASE("a registry that is being served is not mirrored into", "[registry][mirror]") {
+TEST_CASE("what is mirrored beside a server is read from it", "[registry][mirror]") {
     World w;
     w.fixture.open();
-    CHECK(w.bad(ErrorCode::denied).contains("served"));
+    w.good();
+    const auto asked =
+        w.fixture.ask("GET", "/kernels/acme/relu/resolve/v1/build/torch-cpu/k.abi3.so");
+    CHECK(asked.body == kLibrary);
+    // Two of them would write the same unfinished files.
+    const auto other = sys::FileLock::try_acquire(w.fixture.root() / "MIRROR");
+    REQUIRE(other.has_value());
+    CHECK(w.bad(ErrorCode::denied).contains("another 'registry mirror'"));
 }

@@ -69,22 +69,30 @@ Result<OpenedRoot> open_root(sys::FileSystem& fs, const sys::Path& root, RootUse
     const RootPaths paths{root};
     KB_TRY(check_root(fs, root));
     OpenedRoot opened;
-    if (use == RootUse::serve) {
+    if (use != RootUse::manage) {
         Result<sys::FileLock> lock = sys::FileLock::try_acquire(paths.lock());
-        if (!lock && lock.error().code == ErrorCode::transient) {
+        const bool is_taken = !lock && lock.error().code == ErrorCode::transient;
+        if (is_taken && use == RootUse::serve) {
             return Error{.code = ErrorCode::denied,
                          .message =
                              fmt::format("'{}' is served by another process", root.string())};
         }
-        KB_TRY(opened.lock, std::move(lock));
+        if (!is_taken) {
+            KB_TRY(opened.lock, std::move(lock));
+        }
+    }
+    KB_TRY(store::BlobStore blobs,
+           store::BlobStore::open(fs, paths.blobs(), paths.temporary(), store::Renew::yes));
+    if (opened.lock) {
         // Under the lock nobody else writes here: what is left belongs to a killed server.
+        KB_TRY(blobs.restore_aside());
         KB_TRY(fs.remove_tree(paths.temporary()));
+        KB_TRY(fs.make_directories(paths.temporary()));
         KB_TRY(fs.make_directories(paths.parts()));
         KB_TRY(fs.make_directories(paths.xorbs()));
     }
     KB_TRY(prepare_database(paths.database().string(), OpenMode::read_write));
     opened.meta = make_sqlite_meta_store(paths.database().string());
-    KB_TRY(store::BlobStore blobs, store::BlobStore::open(fs, paths.blobs(), paths.temporary()));
     opened.blobs = std::make_unique<store::BlobStore>(std::move(blobs));
     return opened;
 }

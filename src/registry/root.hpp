@@ -57,6 +57,7 @@ struct OpenedRoot {
 enum class RootUse : std::uint8_t {
     serve,  ///< takes the lock, sweeps temporaries of a killed server
     manage, ///< beside a running server: tokens
+    share,  ///< `serve` when nobody has the lock, else beside whoever has it
 };
 
 [[nodiscard]] Result<OpenedRoot> open_root(sys::FileSystem& fs, const sys::Path& root, RootUse use);

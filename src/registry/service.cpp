@@ -300,7 +300,10 @@ Reply<Done> Service::drop_ref(const Caller& caller, const RepoRow& repo, const h
                 .name = name.full(),
                 .from = now,
                 .audit = audit(caller, repo, "delete-ref", name.full() + " " + now->hex())}));
-    KB_ASSERT(outcome == ChangeOutcome::done, "refs move under the commit mutex only");
+    if (outcome == ChangeOutcome::moved) { // by an import or a mirror beside us
+        return hub::HubStatus{.http = 409,
+                              .message = fmt::format("'{}' is being changed", name.full())};
+    }
     return Done{};
 }
 
@@ -371,6 +374,40 @@ Reply<Done> Service::create_tag(const Caller& caller,
     KB_TRY(const hub::RefName name, or_bad_request(hub::RefName::tag(text)));
     KB_TRY(const ResolvedRevision target, resolve(repo, revision));
     return add_ref(caller, repo, name, target.oid);
+}
+
+Reply<PullRow>
+Service::open_pull(const Caller& caller, const RepoRow& repo, const std::string& title) {
+    KB_TRY(const ResolvedRevision head, resolve(repo, "main"));
+    PullRow pull{.title = title,
+                 .author = caller.user,
+                 .base = head.ref.value_or("refs/heads/main"),
+                 .created = now()};
+    KB_TRY(pull.number, parts_.meta.add_pull(repo.key, pull));
+    KB_TRY(add_ref(caller, repo, hub::RefName::pull_request(pull.number), head.oid));
+    return pull;
+}
+
+Reply<std::optional<PullRow>> Service::find_pull(const RepoRow& repo, std::uint64_t number) {
+    KB_TRY(std::optional<PullRow> pull, parts_.meta.find_pull(repo.key, number));
+    return pull;
+}
+
+Reply<std::vector<PullRow>> Service::pulls(const RepoRow& repo) {
+    KB_TRY(const std::vector<RefRow> rows, parts_.meta.refs(repo.key));
+    std::vector<PullRow> out;
+    for (const RefRow& row : rows) {
+        KB_TRY(const hub::RefName name, hub::RefName::parse_full(row.name));
+        if (name.kind() == hub::RefKind::pr) {
+            KB_TRY(std::optional<PullRow> pull,
+                   parts_.meta.find_pull(repo.key, parse_unsigned(name.name()).value_or(0)));
+            if (pull) {
+                out.push_back(std::move(*pull));
+            }
+        }
+    }
+    std::ranges::sort(out, std::greater{}, &PullRow::number);
+    return out;
 }
 
 Reply<Done> Service::delete_tag(const Caller& caller, const RepoRow& repo, std::string_view text) {

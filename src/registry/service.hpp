@@ -156,6 +156,14 @@ public:
     [[nodiscard]] Reply<Done>
     delete_tag(const Caller& caller, const RepoRow& repo, std::string_view name);
 
+    /// An empty pull request for main: its ref is there, commits go to it.
+    [[nodiscard]] Reply<PullRow>
+    open_pull(const Caller& caller, const RepoRow& repo, const std::string& title);
+    [[nodiscard]] Reply<std::optional<PullRow>> find_pull(const RepoRow& repo,
+                                                          std::uint64_t number);
+    /// Newest first.
+    [[nodiscard]] Reply<std::vector<PullRow>> pulls(const RepoRow& repo);
+
     [[nodiscard]] Reply<TreePage>
     list_tree(const RepoRow& repo, const ResolvedRevision& at, const TreeQuery& query);
     /// Missing paths are left out.

@@ -45,15 +45,13 @@ Reply<bool> Service::has_object(RepoKey repo, const hub::LfsObject& object, Pin 
     if (!row || row->size != object.size) {
         return false;
     }
-    KB_TRY(const std::optional<std::uint64_t> size, parts_.blobs.size(object.oid));
-    if (size != object.size) {
-        return false;
-    }
     if (pin == Pin::yes) {
-        // "Present" is a promise until the commit: collection counts from here.
+        // "Present" is a promise until the commit: collection counts from here. One beside us sees
+        // it before we look.
         KB_TRY(parts_.meta.add_lfs(repo, *row, now()));
     }
-    return true;
+    KB_TRY(const std::optional<std::uint64_t> size, parts_.blobs.size(object.oid));
+    return size == object.size;
 }
 
 Reply<std::unique_ptr<sys::InputFile>> Service::open_object(const RepoRow& repo,
@@ -148,10 +146,13 @@ Reply<Done> Service::complete_object(const UploadGrant& grant,
         KB_TRY(const std::optional<std::uint64_t> there, parts_.blobs.size(grant.object.oid));
         const store::BlobExpectation expected{.digest = grant.object.oid,
                                               .size = grant.object.size};
+        const bool is_adopted = !sys::exists(parts_.fs, file) && there == grant.object.size;
+        if (is_adopted) { // a collector beside us sees it before we look
+            KB_TRY(parts_.meta.add_lfs(
+                grant.repo, {.sha256 = grant.object.oid, .size = grant.object.size}, now()));
+        }
         const Result<store::StoredBlob> stored =
-            sys::exists(parts_.fs, file) || there != grant.object.size
-                ? parts_.blobs.adopt(file, expected)
-                : parts_.blobs.verify(grant.object.oid);
+            is_adopted ? parts_.blobs.verify(grant.object.oid) : parts_.blobs.adopt(file, expected);
         if (!stored && stored.error().code == ErrorCode::corrupt) {
             return not_the_object(stored.error().to_text());
         }

@@ -71,6 +71,30 @@ Result<std::optional<hub::GitOid>> ref_target(Database& db, RepoKey repo, std::s
     return std::optional{oid};
 }
 
+/// A collector beside us may have taken what nothing led to since the caller looked.
+Result<void> check_still_there(Database& db, const RefChange& change) {
+    const auto expect =
+        [&](std::string_view sql, SqlBlob id, std::string_view what) -> Result<void> {
+        KB_TRY(Statement row, db.query(sql, {change.repo, id}));
+        KB_TRY(const bool found, row.step());
+        return found ? Result<void>{}
+                     : Error{.code = ErrorCode::transient,
+                             .message = fmt::format("{} was just collected; send it again", what)};
+    };
+    if (change.to) {
+        KB_TRY(expect("SELECT 1 FROM commit_object WHERE repo=? AND oid=?",
+                      bytes_of(*change.to),
+                      "a commit"));
+    }
+    for (const FileRow& file : change.files) {
+        if (file.is_lfs) {
+            KB_TRY(expect(
+                "SELECT 1 FROM lfs WHERE repo=? AND sha256=?", bytes_of(file.sha256), "an object"));
+        }
+    }
+    return {};
+}
+
 Result<void> add_objects(Database& db, const RefChange& change) {
     for (const GitPayload& tree : change.trees) {
         KB_TRY(db.run("INSERT OR IGNORE INTO tree(oid, payload) VALUES(?,?)",
@@ -279,6 +303,7 @@ public:
                 return outcome;
             }
             KB_TRY(add_objects(db, change));
+            KB_TRY(check_still_there(db, change));
             KB_TRY(move_ref(db, change));
             KB_TRY(add_audit(db, change.audit));
             return outcome;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <ctime>
 #include <string>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@ namespace kb::store {
 namespace {
 
 constexpr std::size_t kBlock = 1UL << 18U;
+constexpr std::string_view kAside = "aside-";
 
 sys::Path shard_of(const sys::Path& directory, const digest::Digest& digest) {
     return directory / digest.hex().substr(0, 2);
@@ -21,10 +23,14 @@ sys::Path shard_of(const sys::Path& directory, const digest::Digest& digest) {
 Result<void> move_in(sys::FileSystem& fs,
                      const sys::Path& temporary,
                      const sys::Path& directory,
-                     const digest::Digest& digest) {
+                     const digest::Digest& digest,
+                     Renew renew) {
     const sys::Path shard = shard_of(directory, digest);
     const sys::Path target = shard / digest.hex();
-    if (sys::exists(fs, target)) {
+    // A collector that set it aside meanwhile leaves nothing to renew: then this one moves in.
+    const bool is_there = renew == Renew::yes ? fs.set_mtime(target, ::time(nullptr)).has_value()
+                                              : sys::exists(fs, target);
+    if (is_there) {
         return fs.remove_file(temporary);
     }
     KB_TRY(fs.make_directories(shard));
@@ -80,11 +86,13 @@ Result<StoredBlob> hash_file(sys::FileSystem& fs, const sys::Path& path) {
 BlobWriter::BlobWriter(sys::FileSystem& fs,
                        sys::Path directory,
                        sys::Path temporary,
-                       std::unique_ptr<sys::OutputFile> file)
+                       std::unique_ptr<sys::OutputFile> file,
+                       Renew renew)
     : fs_{&fs},
       directory_{std::move(directory)},
       temporary_{std::move(temporary)},
-      file_{std::move(file)} {}
+      file_{std::move(file)},
+      renew_{renew} {}
 
 BlobWriter::BlobWriter(BlobWriter&& other) noexcept
     : fs_{other.fs_},
@@ -92,7 +100,8 @@ BlobWriter::BlobWriter(BlobWriter&& other) noexcept
       temporary_{std::move(other.temporary_)},
       file_{std::move(other.file_)},
       hasher_{std::move(other.hasher_)},
-      written_{other.written_} {
+      written_{other.written_},
+      renew_{other.renew_} {
     other.temporary_.clear();
 }
 
@@ -114,22 +123,24 @@ Result<StoredBlob> BlobWriter::finish(const BlobExpectation& expected) {
     KB_TRY(check_blob(blob, expected));
     KB_TRY(file_->sync());
     file_.reset();
-    KB_TRY(move_in(*fs_, temporary_, directory_, blob.digest));
+    KB_TRY(move_in(*fs_, temporary_, directory_, blob.digest, renew_));
     temporary_.clear();
     return blob;
 }
 
-Result<BlobStore>
-BlobStore::open(sys::FileSystem& fs, sys::Path directory, sys::Path temporary_directory) {
+Result<BlobStore> BlobStore::open(sys::FileSystem& fs,
+                                  sys::Path directory,
+                                  sys::Path temporary_directory,
+                                  Renew renew) {
     KB_TRY(fs.make_directories(directory));
     KB_TRY(fs.make_directories(temporary_directory));
-    return BlobStore{fs, std::move(directory), std::move(temporary_directory)};
+    return BlobStore{fs, std::move(directory), std::move(temporary_directory), renew};
 }
 
 Result<BlobWriter> BlobStore::begin() {
     sys::Path temporary = temporary_ / unique_name();
     KB_TRY(auto file, fs_->create(temporary, FileMode::regular));
-    return BlobWriter{*fs_, directory_, std::move(temporary), std::move(file)};
+    return BlobWriter{*fs_, directory_, std::move(temporary), std::move(file), renew_};
 }
 
 Result<StoredBlob> BlobStore::put(std::string_view content, const BlobExpectation& expected) {
@@ -141,7 +152,7 @@ Result<StoredBlob> BlobStore::put(std::string_view content, const BlobExpectatio
 Result<StoredBlob> BlobStore::adopt(const sys::Path& file, const BlobExpectation& expected) {
     KB_TRY(const StoredBlob blob, hash_file(*fs_, file));
     KB_TRY(check_blob(blob, expected).context(fmt::format("adding '{}'", file.string())));
-    KB_TRY(move_in(*fs_, file, directory_, blob.digest));
+    KB_TRY(move_in(*fs_, file, directory_, blob.digest, renew_));
     return blob;
 }
 
@@ -165,6 +176,45 @@ Result<StoredBlob> BlobStore::verify(const digest::Digest& digest) {
     KB_TRY(check_blob(blob, {.digest = digest})
                .context(fmt::format("checking '{}'", path_of(digest).string())));
     return blob;
+}
+
+Result<bool> BlobStore::set_aside(const digest::Digest& digest,
+                                  std::int64_t before,
+                                  const std::function<Result<bool>()>& is_wanted) {
+    const sys::Path place = path_of(digest);
+    const sys::Path aside = temporary_ / fmt::format("{}{}", kAside, digest.hex());
+    const Result<void> moved = fs_->rename(place, aside);
+    if (!moved) {
+        return moved.error().code == ErrorCode::not_found ? Result<bool>{false}
+                                                          : Result<bool>{moved.error()};
+    }
+    const auto judge = [&]() -> Result<bool> {
+        KB_TRY(const sys::FileInfo info, fs_->stat(aside, sys::FollowLinks::no));
+        return info.mtime_ns / 1'000'000'000 >= before ? Result<bool>{true} : is_wanted();
+    };
+    const Result<bool> wanted = judge();
+    if (wanted && !*wanted) {
+        KB_TRY(fs_->remove_file(aside));
+        return true;
+    }
+    KB_TRY(fs_->rename(aside, place)); // over an equal one, if somebody added it meanwhile
+    KB_TRY(wanted);
+    return false;
+}
+
+Result<void> BlobStore::restore_aside() {
+    KB_TRY(const std::vector<sys::DirEntry> entries, fs_->list(temporary_));
+    for (const sys::DirEntry& entry : entries) {
+        if (!entry.name.starts_with(kAside)) {
+            continue;
+        }
+        const Result<digest::Digest> digest =
+            digest::Digest::from_hex(std::string_view{entry.name}.substr(kAside.size()));
+        if (digest) {
+            KB_TRY(fs_->rename(temporary_ / entry.name, path_of(*digest)));
+        }
+    }
+    return {};
 }
 
 Result<void> BlobStore::remove(const digest::Digest& digest) {

@@ -6,6 +6,7 @@
 #include "sys/file_system.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -27,6 +28,10 @@ struct BlobExpectation {
 };
 
 class BlobStore;
+
+/// Whether adding a blob that is there already renews its time: a collector beside adders goes by
+/// it.
+enum class Renew : std::uint8_t { no, yes };
 
 /// A blob on its way in: bytes are hashed while they are written to a temporary. Without finish()
 /// the destructor removes the temporary.
@@ -50,7 +55,8 @@ private:
     BlobWriter(sys::FileSystem& fs,
                sys::Path directory,
                sys::Path temporary,
-               std::unique_ptr<sys::OutputFile> file);
+               std::unique_ptr<sys::OutputFile> file,
+               Renew renew);
 
     sys::FileSystem* fs_;
     sys::Path directory_;
@@ -58,16 +64,19 @@ private:
     std::unique_ptr<sys::OutputFile> file_;
     digest::Sha256 hasher_;
     std::uint64_t written_ = 0;
+    Renew renew_ = Renew::no;
 };
 
 /// Immutable files named by the sha256 of their bytes: <directory>/ab/<hex>. A blob that is there
 /// is whole. Adders in several threads and processes cannot collide; remove() is for collection and
-/// needs the caller's own lock against adders.
+/// needs the caller's own lock against adders, set_aside() does not.
 class BlobStore {
 public:
     /// Makes both directories; they must be on one file system.
-    static Result<BlobStore>
-    open(sys::FileSystem& fs, sys::Path directory, sys::Path temporary_directory);
+    static Result<BlobStore> open(sys::FileSystem& fs,
+                                  sys::Path directory,
+                                  sys::Path temporary_directory,
+                                  Renew renew = Renew::no);
 
     Result<BlobWriter> begin();
     Result<StoredBlob> put(std::string_view content, const BlobExpectation& expected = {});
@@ -82,18 +91,30 @@ public:
     Result<StoredBlob> verify(const digest::Digest& digest);
     /// Missing is success.
     Result<void> remove(const digest::Digest& digest);
+    /// Removes a blob beside adders, who renew: it is moved aside, `is_wanted` is asked, and it
+    /// comes back when somebody wants it or renewed it at `before` (Unix time) or later. False: it
+    /// stays. An adder that comes meanwhile adds it anew. After a crash restore_aside() brings back
+    /// what was aside.
+    Result<bool> set_aside(const digest::Digest& digest,
+                           std::int64_t before,
+                           const std::function<Result<bool>()>& is_wanted);
+    Result<void> restore_aside();
     /// All blobs, sorted. A file that is no blob is skipped.
     Result<std::vector<digest::Digest>> list();
 
     [[nodiscard]] sys::Path path_of(const digest::Digest& digest) const;
 
 private:
-    BlobStore(sys::FileSystem& fs, sys::Path directory, sys::Path temporary_directory)
-        : fs_{&fs}, directory_{std::move(directory)}, temporary_{std::move(temporary_directory)} {}
+    BlobStore(sys::FileSystem& fs, sys::Path directory, sys::Path temporary_directory, Renew renew)
+        : fs_{&fs},
+          directory_{std::move(directory)},
+          temporary_{std::move(temporary_directory)},
+          renew_{renew} {}
 
     sys::FileSystem* fs_;
     sys::Path directory_;
     sys::Path temporary_;
+    Renew renew_;
 };
 
 /// sha256 and size of a regular file, read in blocks.

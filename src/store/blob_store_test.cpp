@@ -121,3 +121,43 @@ TEST_CASE("concurrent adders of one blob all succeed", "[store][blob]") {
     CHECK(store.list().value().size() == 1);
     CHECK(temporaries(dir) == 0);
 }
+
+TEST_CASE("a blob is set aside beside adders only when nobody wants it", "[store][blob]") {
+    const test::TempDir dir;
+    sys::FileSystem& fs = sys::real_file_system();
+    BlobStore store = BlobStore::open(fs, dir / "blobs", dir / "tmp", Renew::yes).value();
+    const auto blob = store.put("content");
+    REQUIRE(blob);
+    const sys::Path path = store.path_of(blob->digest);
+    const auto aside = [&](std::int64_t before, bool wanted) {
+        return store.set_aside(blob->digest, before, [wanted] { return Result<bool>{wanted}; })
+            .value();
+    };
+    REQUIRE(fs.set_mtime(path, 1000));
+    CHECK_FALSE(aside(1000, false)); // too young
+    CHECK_FALSE(aside(1001, true));
+    CHECK(test::read_text(path) == "content");
+    // Adding it again renews it.
+    REQUIRE(store.put("content"));
+    CHECK_FALSE(aside(2000, false));
+    REQUIRE(fs.set_mtime(path, 1000));
+    // Somebody adds it while it is aside: theirs stays.
+    CHECK(store
+              .set_aside(blob->digest,
+                         2000,
+                         [&]() -> Result<bool> {
+                             REQUIRE(store.put("content"));
+                             return false;
+                         })
+              .value());
+    CHECK(test::read_text(path) == "content");
+    REQUIRE(fs.set_mtime(path, 1000));
+    // A collector that was killed in the middle.
+    REQUIRE(fs.rename(path, dir / "tmp" / ("aside-" + blob->digest.hex())));
+    REQUIRE(store.restore_aside());
+    CHECK(test::read_text(path) == "content");
+    CHECK(aside(2000, false));
+    CHECK_FALSE(sys::exists(fs, path));
+    CHECK_FALSE(aside(2000, false));
+    CHECK(temporaries(dir) == 0);
+}

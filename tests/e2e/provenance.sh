@@ -48,6 +48,42 @@ check_exit 1 "no signature by this key" "another key does not" "$kb" verify k --
 check_exit 2 "no public key" "what is no key is named" "$kb" verify k --key release.key
 check "a copy of the statements elsewhere serves too" sh -c "cp -r k/$said kept && cp -r k/build moved && '$kb' verify moved --provenance kept --key release.key.pub"
 check_exit 1 "not_checked|not checked|No such file" "statements that are wanted and not there are no pass" "$kb" verify moved --key release.key.pub
+# The lock and the sources lie beside the statement, which names them.
+check "the statement names the lock and the archive of the sources" python3 - "k/$said" "$variant" <<'PY'
+import hashlib, json, pathlib, sys, tarfile
+at = pathlib.Path(sys.argv[1])
+said = json.load(open(at / f"{sys.argv[2]}.slsa.json"))["predicate"]
+named = {d["name"]: d["digest"] for d in said["buildDefinition"]["resolvedDependencies"] + said["runDetails"]["byproducts"]}
+for name in ("build.lock", "sources.tar"):
+    digest = named[name]["sha256"]
+    assert hashlib.sha256((at / f"{digest}.{name}").read_bytes()).hexdigest() == digest
+names = tarfile.open(at / f"{named['sources.tar']['sha256']}.sources.tar").getnames()
+assert names == sorted(names) and {"build.toml", "tiny_cpu/relu.cpp", "torch-ext/tiny/__init__.py"} <= set(names), names
+PY
+mkdir again; tar xf "k/$said/"*.sources.tar -C again; cp "k/$said/"*.build.lock again/build.lock
+check "they are enough to build it again" build again
+same_tree "byte by byte" k/build again/build
+# All of it is published, and judged where it was downloaded.
+"$kb" registry init --root reg 2>/dev/null; export HF_TOKEN; HF_TOKEN=$("$kb" registry token create --root reg --user me)
+"$kb" registry serve --root reg --listen 127.0.0.1:0 --endpoint-file endpoint >/dev/null 2>&1 & pids+=($!)
+for _ in $(seq 200); do [ -s endpoint ] && break; sleep 0.05; done
+HF_ENDPOINT=$(cat endpoint)
+check "it goes up" "$kb" upload k --repo-id me/tiny -q
+check "a reader gets all of it" python3 - "$HF_ENDPOINT" <<'PY'
+import json, os, sys, urllib.parse, urllib.request
+get = lambda path: urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1] + path).read()
+for entry in json.loads(get("/api/kernels/me/tiny/tree/v1?recursive=true")):
+    if entry["type"] == "file":
+        place = os.path.join("got", entry["path"])
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        open(place, "wb").write(get("/kernels/me/tiny/resolve/v1/" + urllib.parse.quote(entry["path"])))
+PY
+check "and can judge it" "$kb" verify got/build --provenance got/provenance --key release.key.pub
+same_tree "the statements are those of the build" "k/$said" got/provenance
+check_exit 0 "No changes" "publishing it again changes nothing" "$kb" upload k --repo-id me/tiny
+sed -i 's/"namespaces"/"plain"/' "k/$said/$variant.slsa.json"
+check_exit 1 "statement of variant .* is not true of it" "a statement that is not true is not published" "$kb" upload k --repo-id me/tiny
+sed -i 's/"plain"/"namespaces"/' "k/$said/$variant.slsa.json"
 # Every change is found, and not signed.
 cp -r k bad; echo '# more' >>"bad/build/$variant/layers.py"
 check_exit 1 "is not the file of the statement" "a changed file is found" "$kb" verify bad

@@ -318,6 +318,49 @@ print("full disk ok")
     assert "full disk ok" in done.stdout, done.stdout + done.stderr
 
 
+def a_slow_link():
+    """40 Mbit/s by a token bucket on the loopback of a network namespace: parts that were confirmed before a kill are not sent again."""
+    script = """
+import json, os, subprocess, sys, time
+sys.path.insert(0, sys.argv[2])
+from registry_server import Registry, make_kernel
+tool, work = sys.argv[1], sys.argv[3]
+for command in ("ip link set lo up", "tc qdisc add dev lo root tbf rate 40mbit burst 64kb latency 200ms"):
+    subprocess.run(command.split(), check=True)
+registry = Registry(tool)
+settings = os.path.join(registry.root, "registry.toml")
+text = open(settings).read()
+open(settings, "w").write("".join("part-bytes = 1048576\\n" if line.startswith("part-bytes") else line for line in text.splitlines(True)))
+registry.start()
+env = dict(os.environ, HF_ENDPOINT=registry.endpoint, HF_TOKEN=registry.token("alice", "--namespace", "acme"))
+folder = make_kernel(tool, work, "slow", {"torch-cpu": 12 << 20})
+command = [tool, "upload", folder, "--repo-id", "acme/slow", "-q", "--json"]
+first = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+time.sleep(1.5)
+assert first.poll() is None, "the link is not slow"
+first.kill()
+first.wait()
+start = time.time()
+again = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+took = time.time() - start
+assert again.returncode == 0, again.stderr
+sent = json.loads(again.stdout)["transfer"]["bytes-sent"]
+assert 0 < sent < 11 << 20, sent
+assert took > sent / 5e6 * 0.7, (took, sent)
+back = subprocess.run(["curl", "-sf", "--noproxy", "*", registry.endpoint + "/kernels/acme/slow/resolve/v1/build/torch-cpu/data.bin"], capture_output=True, timeout=60)
+assert back.stdout == open(os.path.join(folder, "build/torch-cpu/data.bin"), "rb").read()
+registry.stop()
+print("slow link ok:", sent >> 20, "of 12 MiB again in", round(took, 1), "s")
+"""
+    if not shutil.which("tc") or not shutil.which("ip"):
+        print("     SKIPPED: no tc and ip (iproute2)", flush=True)
+        return
+    done = subprocess.run(["unshare", "-Urn", sys.executable, "-c", script, tool, os.path.dirname(os.path.abspath(__file__)), work],
+                          capture_output=True, text=True, timeout=180)
+    assert "slow link ok" in done.stdout, done.stdout + done.stderr
+    print("     " + done.stdout.strip(), flush=True)
+
+
 def a_read_only_folder():
     """Below a read-only mount the server says so and ends; fsck and reading an uploader's folder still work."""
     own = Registry(tool)
@@ -342,7 +385,7 @@ try:
     run_tests([
         every_fault_ends_in_one_right_commit, a_registry_that_stays_down_is_named, the_uploader_is_killed_at_any_time, killed_at("write"), killed_at("fsync"), killed_at("rename"),
         server_killed_at("fsync", 1), server_killed_at("rename", 1), server_killed_at("write", 7), the_servers_disk_is_full_at("write", 11),
-        the_servers_disk_is_full_at("open", 2), a_real_full_disk, a_read_only_folder])
+        the_servers_disk_is_full_at("open", 2), a_real_full_disk, a_read_only_folder, a_slow_link])
 finally:
     if registry.process and registry.process.poll() is None:
         registry.stop(signal.SIGKILL)

@@ -282,8 +282,9 @@ def tls_protects_other_addresses():
 
 def what_nothing_leads_to_is_collected():
     api.delete_repo("acme/stock", repo_type="kernel", token=admin)
-    refused = subprocess.run([tool, "registry", "gc", "--root", registry.root], capture_output=True, text=True)
+    refused = subprocess.run([tool, "registry", "gc", "--root", registry.root, "--grace", "0"], capture_output=True, text=True)
     assert refused.returncode == 5 and "served" in refused.stderr
+    registry.run("registry", "gc", "--root", registry.root, "--grace", "1")
     registry.stop()
     time.sleep(1.1)
     looked = json.loads(registry.run("registry", "gc", "--root", registry.root, "--dry-run", "--grace", "0", "--json"))

@@ -164,6 +164,16 @@ def a_pull_request_goes_by_chunks_too():
     assert "refs/pr/1" in told, told
 
 
+def a_folder_as_a_pull_request():
+    place = folder("prs", {"big.bin": random.Random(9).randbytes(9 << 20), "small.txt": b"x"})
+    told = run("info = api.upload_folder(repo_id=sys.argv[1], repo_type='model', folder_path=sys.argv[2], create_pr=True)\n"
+               "print(info.pr_url, [d.num for d in api.get_repo_discussions(sys.argv[1])])\n", "acme/again", place)
+    assert "/discussions/2 [2, 1]" in told, told
+    back = os.path.join(work, "pr-back")
+    run("snapshot_download(sys.argv[1], revision='refs/pr/2', local_dir=sys.argv[2], allow_patterns=['big.bin', 'small.txt'])\n", "acme/again", back)
+    assert digests(back) == digests(place)
+
+
 def a_server_killed_meanwhile_loses_nothing():
     global endpoint
     place = folder("killed", {"big.bin": random.Random(8).randbytes(70 << 20), "README.md": b"# x\n"})
@@ -197,7 +207,7 @@ try:
     run_tests([a_folder_goes_up_by_chunks_and_comes_back, an_unchanged_folder_sends_no_xorb,
                a_changed_file_sends_its_new_chunks_only, chunks_serve_another_repository_of_the_same_user,
                another_client_and_another_user_send_their_own, the_kernels_client_loads_it, a_pull_request_goes_by_chunks_too,
-               a_server_killed_meanwhile_loses_nothing, the_registry_is_sound])
+               a_folder_as_a_pull_request,                a_server_killed_meanwhile_loses_nothing, the_registry_is_sound])
 finally:
     registry.stop()
     shutil.rmtree(work, ignore_errors=True)

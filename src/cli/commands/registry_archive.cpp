@@ -26,10 +26,10 @@ constexpr std::string_view kImportDescription =
     R"(Takes over an archive of 'registry export'. All of it is checked first: every id and digest, that
 nothing is missing, that paths may be such. A branch that is here already must be an ancestor of the
 one in the archive, a tag must be equal; else nothing is imported. Repeating it after a break
-finishes it. The registry must not be served meanwhile.
+finishes it. Works while the registry is being served.
 
-Exit codes: 0 imported, 2 wrong options, 5 the archive is damaged or does not fit, the registry is
-being served or cannot be opened.
+Exit codes: 0 imported, 2 wrong options, 5 the archive is damaged or does not fit, or the
+registry cannot be opened.
 
 Example:
   kernel-builder registry import --root /srv/kernels kernels.tar)";

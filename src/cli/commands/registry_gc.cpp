@@ -16,11 +16,11 @@ namespace {
 constexpr std::string_view kDescription =
     R"(Removes what no branch, tag or pull request leads to: commits and files of deleted branches and
 repositories, large objects that were uploaded and never committed, uploads in parts that were given
-up. What was uploaded or deleted within the last --grace hours stays. The registry must not be
-served meanwhile.
+up. What was uploaded or deleted within the last --grace hours stays. Works while the registry is
+being served, then with a grace of at least one hour, and leaves uploads in parts to the server.
 
-Exit codes: 0 collected, 2 wrong options, 5 the registry is being served, is damaged or cannot be
-opened.
+Exit codes: 0 collected, 2 wrong options, 5 the registry is damaged or cannot be opened, or the grace
+is too short for one that is being served.
 
 Examples:
   kernel-builder registry gc --root /srv/kernels --dry-run
@@ -64,7 +64,8 @@ public:
             services.fs,
             services.current_directory / *options_.root,
             {.mode = options_.dry_run ? registry::CollectMode::look : registry::CollectMode::remove,
-             .before = services.clock.unix_seconds() - hours * 3600});
+             .before = services.clock.unix_seconds() - hours * 3600,
+             .now = services.clock.unix_seconds()});
         if (!report) {
             render_error(report.error(), services.terminal);
             return exit_code_for(report.error(), ExitCode::remote);

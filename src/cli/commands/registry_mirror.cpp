@@ -28,7 +28,7 @@ that --version and --branch name; --variant leaves the other variants out. Every
 against the digest in its source's listing before it is committed, each branch is one commit, and
 the commit says where it comes from. Files are added or changed, never deleted; what is published
 here with other content stays unless --replace. A run that breaks off goes on where it was when it
-is repeated. The registry must not be served meanwhile.
+is repeated. Works while the registry is being served.
 
 The token for the source is only what --token-file holds: HF_TOKEN is not sent.
 
