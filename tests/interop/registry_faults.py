@@ -325,7 +325,7 @@ import json, os, subprocess, sys, time
 sys.path.insert(0, sys.argv[2])
 from registry_server import Registry, make_kernel
 tool, work = sys.argv[1], sys.argv[3]
-for command in ("ip link set lo up", "tc qdisc add dev lo root tbf rate 40mbit burst 64kb latency 200ms"):
+for command in ("ip link set lo mtu 1500 up", "tc qdisc add dev lo root tbf rate 40mbit burst 32kb latency 200ms"):
     subprocess.run(command.split(), check=True)
 registry = Registry(tool)
 settings = os.path.join(registry.root, "registry.toml")

@@ -34,7 +34,7 @@ seen() { python3 -c 'import json, re, sys
 print(sum(bool(re.search(sys.argv[2], "%s %s %s" % (j["m"], j["u"], j["st"]))) for j in map(json.loads, open(sys.argv[1]))))' "$trace" "$1"; }
 # remote BRANCH: the paths of a branch, as any client lists them.
 remote() { curl -s "$HF_ENDPOINT/api/kernels/acme/k/revision/$1" |
-  python3 -c 'import json, sys; print("\n".join(sorted(e["rfilename"] for e in json.load(sys.stdin)["siblings"])))'; }
+  python3 -c 'import json, sys; print("\n".join(sorted(e["rfilename"] for e in json.load(sys.stdin).get("siblings", []))))'; }
 # same_bytes DIR VARIANT: what a reader downloads is what lies here.
 same_bytes() { curl -sL "$HF_ENDPOINT/kernels/acme/k/resolve/v1/build/$2/data.bin" | cmp - "$1/build/$2/data.bin"; }
 up() { "$kb" upload "$1" --repo-id "${repo_id:-acme/k}" -q "${@:2}"; }
