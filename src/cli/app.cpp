@@ -71,6 +71,10 @@ CLI::App* group_of(CLI::App& app, std::string_view group) {
         made->description("The hub-style registry: serve it and look after it");
     } else if (group == "abi") {
         made->description("What libraries promise to those that load them");
+    } else if (group == "store") {
+        made->description("The toolchain store: where it is, whether it is whole, what is in it");
+    } else if (group == "token") {
+        made->description("Tokens of the users of a registry");
     }
     return made;
 }
@@ -130,9 +134,15 @@ std::vector<std::string> usage_notes(const std::vector<std::string>& arguments,
             used = command.get();
         }
     }
+    if (used == nullptr && arguments.empty()) {
+        return {};
+    }
     if (used == nullptr) {
-        return arguments.empty() ? std::vector<std::string>{}
-                                 : suggestion_note(arguments[0], names);
+        const bool grouped =
+            arguments.size() > 1 && std::ranges::any_of(names, [&](std::string_view name) {
+                return name.starts_with(arguments[0] + " ");
+            });
+        return suggestion_note(grouped ? arguments[0] + " " + arguments[1] : arguments[0], names);
     }
     // options() of a const command would need a second table: the rows only point, nothing is
     // written here.
@@ -152,24 +162,40 @@ std::vector<std::string> usage_notes(const std::vector<std::string>& arguments,
     return {};
 }
 
+/// `problem` in words; a command that does not exist by its name, where CLI11 misses any command.
+std::string message_of(const CLI::ParseError& problem,
+                       const std::vector<std::string>& arguments,
+                       std::size_t known) {
+    const bool no_command = problem.get_name() == "RequiredError" && known < arguments.size();
+    if (no_command && std::string_view{problem.what()}.find("subcommand") != std::string::npos) {
+        const std::string& word = arguments[known];
+        return fmt::format(
+            "there is no {} '{}'", word.starts_with('-') ? "option" : "command", word);
+    }
+    std::string message = problem.what();
+    while (message.ends_with('\n') || message.ends_with('.')) {
+        message.pop_back();
+    }
+    return message;
+}
+
 ExitCode usage_error(const CLI::ParseError& problem,
                      const CLI::App& app,
                      const std::vector<std::string>& arguments,
                      const std::vector<std::unique_ptr<Command>>& commands,
                      const Services& services) {
-    std::string message = problem.what();
-    while (message.ends_with('\n') || message.ends_with('.')) {
-        message.pop_back();
-    }
-    services.terminal.err(fmt::format("error: {}\n", escape_control(message)));
-    for (const std::string& note : usage_notes(arguments, commands)) {
-        services.terminal.err(fmt::format("note: {}\n", note));
-    }
     const CLI::App* deepest = &app;
     std::string name = "kernel-builder";
+    std::size_t known = 0;
     while (!deepest->get_subcommands().empty()) {
         deepest = deepest->get_subcommands().front();
         name += " " + deepest->get_name();
+        ++known;
+    }
+    services.terminal.err(
+        fmt::format("error: {}\n", escape_control(message_of(problem, arguments, known))));
+    for (const std::string& note : usage_notes(arguments, commands)) {
+        services.terminal.err(fmt::format("note: {}\n", note));
     }
     services.terminal.err(fmt::format("note: '{} --help' explains the options\n", name));
     return ExitCode::usage;
@@ -197,11 +223,7 @@ ExitCode run(const std::vector<std::string>& arguments, const Services& services
         std::vector<std::string> reversed{own.rbegin(), own.rend()}; // CLI11 takes them last first
         app.parse(reversed);
     } catch (const CLI::CallForHelp&) {
-        const CLI::App* deepest = &app;
-        while (!deepest->get_subcommands().empty()) {
-            deepest = deepest->get_subcommands().front();
-        }
-        services.terminal.out(deepest->help());
+        services.terminal.out(app.help()); // of the command that was given, with all its words
         return ExitCode::ok;
     } catch (const CLI::CallForAllHelp&) {
         services.terminal.out(app.help("", CLI::AppFormatMode::All));

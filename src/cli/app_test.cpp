@@ -27,8 +27,30 @@ TEST_CASE("no argument shows the help and is a usage error", "[cli][app]") {
 TEST_CASE("an unknown command is named, with the help to ask for", "[cli][app]") {
     World world;
     CHECK(run({"biuld"}, world.services) == ExitCode::usage);
-    CHECK(world.terminal.err_text.find("'kernel-builder --help'") != std::string::npos);
+    CHECK(world.terminal.err_text == "error: there is no command 'biuld'\n"
+                                     "note: did you mean 'build'?\n"
+                                     "note: 'kernel-builder --help' explains the options\n");
     CHECK(world.terminal.out_text.empty());
+    CHECK(run({"registry", "sreve"}, world.services) == ExitCode::usage);
+    CHECK(world.terminal.err_text.find("error: there is no command 'sreve'\n"
+                                       "note: did you mean 'registry serve'?\n") !=
+          std::string::npos);
+    CHECK(run({"--vresion"}, world.services) == ExitCode::usage);
+    CHECK(world.terminal.err_text.find("error: there is no option '--vresion'\n") !=
+          std::string::npos);
+}
+
+TEST_CASE("the help of a command begins with all its words", "[cli][app]") {
+    World world;
+    CHECK(run({"registry", "token", "create", "--help"}, world.services) == ExitCode::ok);
+    CHECK(world.terminal.out_text.find("Usage: kernel-builder registry token create [") !=
+          std::string::npos);
+    for (const char* group : {"abi", "registry", "store"}) {
+        CAPTURE(group);
+        world.terminal.out_text.clear();
+        CHECK(run({group, "--help"}, world.services) == ExitCode::ok);
+        CHECK_FALSE(world.terminal.out_text.starts_with("Usage: "));
+    }
 }
 
 TEST_CASE("--version prints the version alone", "[cli][app]") {
