@@ -75,15 +75,9 @@ struct Wide<Float16> {
 struct RowSum {
     Floats lanes[kSums] = {};
 
-    // Adds vector(i) for whole vectors, one(i) for the rest.
-    template <typename Vector, typename One>
-    float over(std::int64_t n, const Vector& vector, const One& one) {
-        std::int64_t i = 0;
-        for (; i + kRowLanes <= n; i += kRowLanes) {
-            for (int s = 0; s < kSums; ++s) {
-                lanes[s] += vector(i + s * kWidth);
-            }
-        }
+    // Adds one(i) for the values from i on, which make no whole round of the lanes.
+    template <typename One>
+    float finish(std::int64_t i, std::int64_t n, const One& one) const {
         float sums[kRowLanes];
         std::memcpy(sums, lanes, sizeof sums);
         for (int lane = 0; i < n; ++i, ++lane) {
@@ -97,6 +91,43 @@ struct RowSum {
         return sums[0];
     }
 };
+
+// The sum of vector(i) for whole rounds of vectors and one(i) for the rest.
+template <typename Vector, typename One>
+float row_sum(std::int64_t n, const Vector& vector, const One& one) {
+    RowSum sum;
+    const std::int64_t whole = n / kRowLanes * kRowLanes;
+    for (std::int64_t i = 0; i < whole; i += kRowLanes) {
+        for (int s = 0; s < kSums; ++s) {
+            sum.lanes[s] += vector(i + s * kWidth);
+        }
+    }
+    return sum.finish(whole, n, one);
+}
+
+struct TwoSums {
+    float first;
+    float second;
+};
+
+// Two such sums in one pass.
+template <typename Vector, typename One, typename OtherVector, typename OtherOne>
+TwoSums row_sums(std::int64_t n,
+                 const Vector& vector,
+                 const One& one,
+                 const OtherVector& other_vector,
+                 const OtherOne& other_one) {
+    RowSum first;
+    RowSum second;
+    const std::int64_t whole = n / kRowLanes * kRowLanes;
+    for (std::int64_t i = 0; i < whole; i += kRowLanes) {
+        for (int s = 0; s < kSums; ++s) {
+            first.lanes[s] += vector(i + s * kWidth);
+            second.lanes[s] += other_vector(i + s * kWidth);
+        }
+    }
+    return {first.finish(whole, n, one), second.finish(whole, n, other_one)};
+}
 
 // Calls vector(i) for whole vectors, one(i) for the rest.
 template <typename Vector, typename One>
@@ -137,13 +168,13 @@ void forward_row(const Problem& problem,
     }
     float mean = 0.0F;
     if (problem.kind == Kind::layer) {
-        mean = RowSum{}.over(
+        mean = row_sum(
                    n,
                    [&](std::int64_t i) { return W::load(x + i); },
                    [&](std::int64_t i) { return Number::widen(x[i]); }) /
                count;
     }
-    const float square = RowSum{}.over(
+    const float square = row_sum(
                              n,
                              [&](std::int64_t i) {
                                  const Floats centred = W::load(x + i) - mean;
@@ -221,12 +252,16 @@ void backward_row(const Problem& problem,
     const auto xhat_one = [&](std::int64_t i) {
         return (Number::widen(x[i]) - mean) * rstd;
     };
-    const float projection = RowSum{}.over(
-                                 n,
-                                 [&](std::int64_t i) { return g(i) * xhat(i); },
-                                 [&](std::int64_t i) { return g_one(i) * xhat_one(i); }) /
-                             count;
-    const float shift = centred ? RowSum{}.over(n, g, g_one) / count : 0.0F;
+    const auto both = [&](std::int64_t i) {
+        return g(i) * xhat(i);
+    };
+    const auto both_one = [&](std::int64_t i) {
+        return g_one(i) * xhat_one(i);
+    };
+    const TwoSums sums =
+        centred ? row_sums(n, both, both_one, g, g_one) : TwoSums{row_sum(n, both, both_one), 0.0F};
+    const float projection = sums.first / count;
+    const float shift = sums.second / count;
     over(
         n,
         [&](std::int64_t i) {
@@ -245,17 +280,24 @@ void backward_row(const Problem& problem,
         });
 }
 
-// kWidth columns from `column` on: kColumnLanes interleaved sums down the rows.
+// So many columns at a time: long pieces of the rows, while the sums stay in the L1 cache.
+constexpr int kColumnBlock = 256;
+
+// `columns` columns, a multiple of kWidth, from `column` on: kColumnLanes interleaved sums down the
+// rows.
 template <typename Number>
 void backward_columns(const Problem& problem,
                       const BackwardBuffers& buffers,
                       std::int64_t column,
+                      int columns,
                       float* weight_sums,
                       float* bias_sums) {
     using Storage = typename Number::Storage;
-    constexpr int kBlock = 64 / kWidth; // whole cache lines of a row
-    Floats w[kColumnLanes][kBlock] = {};
-    Floats b[kColumnLanes][kBlock] = {};
+    using W = Wide<Number>;
+    constexpr int kVectors = kColumnBlock / kWidth;
+    Floats w[kColumnLanes][kVectors] = {};
+    Floats b[kColumnLanes][kVectors] = {};
+    const int vectors = columns / kWidth;
     for (std::int64_t row = 0; row < problem.rows; ++row) {
         const Storage* x =
             static_cast<const Storage*>(buffers.x) + buffers.x_rows.offset(row) + column;
@@ -263,23 +305,27 @@ void backward_columns(const Problem& problem,
             static_cast<const Storage*>(buffers.grad_y) + buffers.grad_y_rows.offset(row) + column;
         const float mean = problem.kind == Kind::layer ? buffers.mean[row] : 0.0F;
         const float rstd = buffers.rstd[row];
-        const auto lane = static_cast<int>(row % kColumnLanes);
-        for (int k = 0; k < kBlock; ++k) {
-            const Floats grad = Wide<Number>::load(dy + k * kWidth);
-            w[lane][k] += grad * ((Wide<Number>::load(x + k * kWidth) - mean) * rstd);
-            b[lane][k] += grad;
+        Floats* w_lane = w[row % kColumnLanes];
+        Floats* b_lane = b[row % kColumnLanes];
+        for (int k = 0; k < vectors; ++k) {
+            w_lane[k] += W::load(dy + k * kWidth) * ((W::load(x + k * kWidth) - mean) * rstd);
+        }
+        if (buffers.grad_bias != nullptr) {
+            for (int k = 0; k < vectors; ++k) {
+                b_lane[k] += W::load(dy + k * kWidth);
+            }
         }
     }
     for (int width = kColumnLanes / 2; width > 0; width /= 2) {
         for (int lane = 0; lane < width; ++lane) {
-            for (int k = 0; k < kBlock; ++k) {
+            for (int k = 0; k < vectors; ++k) {
                 w[lane][k] += w[lane + width][k];
                 b[lane][k] += b[lane + width][k];
             }
         }
     }
-    std::memcpy(weight_sums, w[0], sizeof w[0]);
-    std::memcpy(bias_sums, b[0], sizeof b[0]);
+    std::memcpy(weight_sums, w[0], static_cast<std::size_t>(columns) * sizeof(float));
+    std::memcpy(bias_sums, b[0], static_cast<std::size_t>(columns) * sizeof(float));
 }
 
 // Calls body with a value of the number type that `dtype` names.
@@ -327,10 +373,13 @@ void backward_column_blocks(const Problem& problem,
                             std::int64_t begin,
                             std::int64_t end) {
     with_type(problem.dtype, [&](auto number) {
-        for (std::int64_t column = begin; column < end; column += 64) {
+        for (std::int64_t column = begin; column < end; column += kColumnBlock) {
+            const std::int64_t rest = end - column;
             backward_columns<decltype(number)>(problem,
                                                buffers,
                                                column,
+                                               rest < kColumnBlock ? static_cast<int>(rest)
+                                                                   : kColumnBlock,
                                                weight_sums + (column - begin),
                                                bias_sums + (column - begin));
         }
