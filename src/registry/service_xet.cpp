@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hub/xet_chunk.hpp"
 #include "hub/xet_shard.hpp"
 #include "registry/service.hpp"
 
@@ -10,6 +11,14 @@
 namespace kb::registry {
 
 namespace {
+
+/// Chunks that clients make have 8 KiB and more, but for the last of a file. A few small ones are
+/// let be; not a short shard that names so many that they fill the memory.
+constexpr std::uint64_t kUsualChunk = 8192;
+
+std::uint64_t most_chunks(const hub::XetFile& file) {
+    return file.size() / kUsualChunk + file.terms.size() + hub::kMaxXorbChunks;
+}
 
 hub::HubStatus no_file(const hub::XetFile& file, std::string_view why) {
     return {.http = 400, .message = fmt::format("file {} of the shard {}", file.hash.text(), why)};
@@ -34,6 +43,9 @@ public:
             KB_TRY(const Xorb* xorb, find(file, term));
             if (term.end > xorb->chunks.size()) {
                 return no_file(file, "names chunks that its xorb does not have");
+            }
+            if (chunks.size() + (term.end - term.first) > most_chunks(file)) {
+                return no_file(file, "has too many small chunks");
             }
             std::vector<hub::XetNode> run;
             std::uint64_t bytes = 0;

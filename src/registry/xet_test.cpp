@@ -82,10 +82,15 @@ struct Said {
         }()};
         std::string tag{"HFRepoMetaData\0", 15};
         tag.resize(32, 'x');
-        return tag + number(2, 8) + number(0, 8) + record(file, {0xC0000000U, 1}) +
-               record(xorb, {0, bytes, first, end}) + record(verification, {}) +
-               record(hub::XetHash::parse(sha256.hex()).value(), {}) + record(bookend, {}) +
-               record(bookend, {});
+        std::string named;
+        std::string verified;
+        for (std::uint32_t i = 0; i < terms; ++i) {
+            named += record(xorb, {0, bytes, first, end});
+            verified += record(verification, {});
+        }
+        return tag + number(2, 8) + number(0, 8) + record(file, {0xC0000000U, terms}) + named +
+               verified + record(hub::XetHash::parse(sha256.hex()).value(), {}) +
+               record(bookend, {}) + record(bookend, {});
     }
 
     hub::XetHash file;
@@ -95,6 +100,8 @@ struct Said {
     std::uint32_t bytes;
     std::uint32_t first = 0;
     std::uint32_t end;
+    /// How often the file has these chunks, one after the other.
+    std::uint32_t terms = 1;
 };
 
 class XetFixture : public test::Fixture {
@@ -237,6 +244,35 @@ TEST_CASE("what is said of chunks and is not so makes nothing", "[registry][xet]
     CHECK(f.commit_object("a.so", raw_of(kChunks)).status >= 400);
     CHECK(f.failures.empty());
     CHECK(std::filesystem::is_empty(f.root() / "tmp"));
+}
+
+TEST_CASE("a short shard that names very many chunks costs little", "[registry][xet]") {
+    XetFixture f;
+    const std::string bearer = f.token();
+    const Chunks crumbs(5000, "x");
+    REQUIRE(f.put_xorb(hash_of(crumbs), xorb_of(crumbs), bearer).status == 200);
+    Said many{crumbs};
+    many.terms = 3;
+    const test::Asked refused = f.put_shard(many, bearer);
+    CHECK(refused.status == 400);
+    CHECK(refused.body.contains("has too many small chunks"));
+    // A chunk that a file has often: its place is written down once.
+    const Chunks often(100, kChunks[1]);
+    REQUIRE(f.put_xorb(hash_of({kChunks[1]}), xorb_of({kChunks[1]}), bearer).status == 200);
+    Said said{often};
+    said.xorb = hash_of({kChunks[1]});
+    said.verification = hub::xet_range_hash(nodes_of({kChunks[1]}));
+    said.bytes = static_cast<std::uint32_t>(kChunks[1].size());
+    said.end = 1;
+    said.terms = 100;
+    REQUIRE(f.put_shard(said, bearer).status == 200);
+    CHECK(f.commit_object("a.so", raw_of(often)).status == 200);
+    std::uintmax_t bytes = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(f.root() / "xet")) {
+        bytes += entry.path().string().ends_with(".places") ? entry.file_size() : 0U;
+    }
+    CHECK(bytes == 48);
+    CHECK(f.failures.empty());
 }
 
 TEST_CASE("what is no xorb is refused and not kept", "[registry][xet]") {

@@ -324,21 +324,31 @@ Result<void> XorbStore::add_places(const Xorb& xorb, std::span<const ChunkPlace>
     const std::scoped_lock lock{places_mutex_}; // two files may be made of one xorb at once
     const sys::Path file = with(xorb.path, kPlaces);
     KB_TRY(std::vector<ChunkPlace> all, read_places(*fs_, file));
+    std::vector<bool> lies(xorb.chunks.size());
+    // Whether a chunk of the run lay nowhere before.
+    const auto mark = [&lies](const ChunkPlace& place) {
+        bool is_new = false;
+        for (std::size_t i = place.first; i < std::min<std::size_t>(place.end, lies.size()); ++i) {
+            is_new = is_new || !lies[i];
+            lies[i] = true;
+        }
+        return is_new;
+    };
+    for (const ChunkPlace& place : all) {
+        mark(place);
+    }
+    // A shard may name a chunk a million times: one place of it is enough.
     for (const ChunkPlace& place : places) {
-        if (std::ranges::find(all, place) == all.end()) {
+        if (mark(place)) {
             all.push_back(place);
         }
     }
     std::string rows;
-    std::vector<bool> lies(xorb.chunks.size());
     for (const ChunkPlace& place : all) {
         put(rows, place.first, 4);
         put(rows, place.end, 4);
         put_bytes(rows, place.blob);
         put(rows, place.offset, 8);
-        for (std::size_t i = place.first; i < std::min<std::size_t>(place.end, lies.size()); ++i) {
-            lies[i] = true;
-        }
     }
     KB_TRY(fs_->write_atomic(file, rows, FileMode::regular));
     return std::ranges::find(lies, false) == lies.end() ? fs_->remove_file(with(xorb.path, kData))
