@@ -3,6 +3,7 @@
 
 #include "package/attestation.hpp"
 #include "project/attestations.hpp"
+#include "store/blob_store.hpp"
 
 #include <fmt/format.h>
 
@@ -89,7 +90,8 @@ Result<void> check_writable(sys::FileSystem& fs, const sys::Path& file) {
         return Error{.code = ErrorCode::denied,
                      .message = fmt::format("'{}' is not a file", file.string())};
     }
-    const sys::Path probe = file.string() + ".probe";
+    // A name that no file of the user's has.
+    const sys::Path probe = file.parent_path() / fmt::format(".{}", store::unique_name());
     KB_TRY(fs.write_scratch(probe, "", FileMode::regular));
     return fs.remove_file(probe);
 }
