@@ -74,7 +74,7 @@ CLI::App* group_of(CLI::App& app, std::string_view group) {
     } else if (group == "store") {
         made->description("The toolchain store: where it is, whether it is whole, what is in it");
     } else if (group == "token") {
-        made->description("Tokens of the users of a registry");
+        made->description("Tokens of users: make, list and end them");
     }
     return made;
 }

@@ -92,7 +92,8 @@ Result<void> check_writable(sys::FileSystem& fs, const sys::Path& file) {
     }
     // A name that no file of the user's has.
     const sys::Path probe = file.parent_path() / fmt::format(".{}", store::unique_name());
-    KB_TRY(fs.write_scratch(probe, "", FileMode::regular));
+    KB_TRY(fs.write_scratch(probe, "", FileMode::regular)
+               .context(fmt::format("writing '{}'", file.string())));
     return fs.remove_file(probe);
 }
 
