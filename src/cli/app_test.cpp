@@ -53,6 +53,19 @@ TEST_CASE("the help of a command begins with all its words", "[cli][app]") {
     }
 }
 
+TEST_CASE("what is no number is said so, before anything is done", "[cli][app]") {
+    const char* text = GENERATE("-1", "abc", "0x10", "1.5", "");
+    World world;
+    CHECK(run({"build", "--jobs", text}, world.services) == ExitCode::usage);
+    CHECK(world.terminal.err_text.contains("is no number from 0 on"));
+}
+
+TEST_CASE("a group of commands says what it is for", "[cli][app]") {
+    World world;
+    CHECK(run({"registry", "--help"}, world.services) == ExitCode::ok);
+    CHECK(world.terminal.out_text.contains("Tokens of users"));
+}
+
 TEST_CASE("--version prints the version alone", "[cli][app]") {
     World world;
     CHECK(run({"--version"}, world.services) == ExitCode::ok);

@@ -290,7 +290,10 @@ TEST_CASE("check-abi refuses options that mean nothing", "[cli][check-abi]") {
     CHECK(world.terminal.err_text == "error: no manylinux policy is called 'manylinux2_28'\n"
                                      "note: did you mean 'manylinux_2_28'?\n");
     CHECK(world.run({"check-abi", "--python-abi", "3.x"}) == ExitCode::usage);
-    CHECK(world.run({"check-abi", "--allow-unchecked", "everything"}) == ExitCode::usage);
+    for (const char* command : {"check-abi", "check-builds", "check-ops"}) {
+        CHECK(world.run({command, "--allow-unchecked", "everything"}) == ExitCode::usage);
+        CHECK(world.terminal.err_text.contains("is called 'everything'\nnote: the checks are "));
+    }
 }
 
 TEST_CASE("hash seals, verify holds until a byte changes", "[cli][hash][verify]") {

@@ -12,8 +12,9 @@ namespace {
 constexpr std::string_view kDescription =
     R"(Makes a token for a user and prints it, once and alone: only its hash is kept. A user owns the
 namespace of his name; with --namespace the token acts in the named ones instead. Scope 'read' sees
-private repositories, 'write' also creates and commits, 'admin' also deletes and sets visibility, and
-without --namespace does so everywhere. Works while the registry is being served.
+private repositories, 'write' also creates and commits, and in the user's own namespace deletes and
+sets visibility; 'admin' does that in all of its namespaces, which without --namespace are all there
+are, and changes what is published. Works while the registry is being served.
 
 Exit codes: 0 made, 2 wrong options, 5 the registry cannot be opened.
 
@@ -41,8 +42,8 @@ public:
     [[nodiscard]] Tier tier() const override { return Tier::nothing; }
 
     [[nodiscard]] std::vector<OptionRow> options() override {
-        return {{"--root", "DIR", "directory of the registry", &options_.root},
-                {"--user", "NAME", "whose token it is", &options_.user},
+        return {{"--root", "DIR", "directory of the registry (must be given)", &options_.root},
+                {"--user", "NAME", "whose token it is (must be given)", &options_.user},
                 {"--scope", "SCOPE", "read, write or admin", &options_.scope},
                 {"--namespace", "NS", "where the token acts (repeatable)", &options_.namespaces},
                 {"--expires",
