@@ -69,8 +69,6 @@ CLI::App* group_of(CLI::App& app, std::string_view group) {
     made->require_subcommand(1);
     if (group == "registry") {
         made->description("The hub-style registry: serve it and look after it");
-    } else if (group == "token") {
-        made->description("Tokens of users: make, list and end them");
     } else if (group == "abi") {
         made->description("What libraries promise to those that load them");
     } else if (group == "store") {
