@@ -408,14 +408,7 @@ Pins TuBuilder::pins_for(const ChosenVariant& variant, const VariantRows& rows) 
     return pins;
 }
 
-Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string& ops_id) {
-    Tu tu{.source = job.file->path,
-          .kind = job.kind,
-          .section = job.section,
-          .archs = job.archs,
-          .torch = context.framework != nullptr && context.framework_id != FrameworkId::tvm_ffi
-                       ? context.framework->version
-                       : Version{}};
+Pins TuBuilder::pins_for(const Job& job, const Context& context) {
     std::vector<const std::vector<Requirement>*> lists{&context.host->requirements,
                                                        &context.toolkit->requirements};
     if (context.framework != nullptr) {
@@ -436,7 +429,18 @@ Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string&
         }
     }
     sort_pins(pins);
+    return pins;
+}
 
+Tu TuBuilder::make_tu(const Job& job, const Context& context, const std::string& ops_id) {
+    Tu tu{.source = job.file->path,
+          .kind = job.kind,
+          .section = job.section,
+          .archs = job.archs,
+          .torch = context.framework != nullptr && context.framework_id != FrameworkId::tvm_ffi
+                       ? context.framework->version
+                       : Version{}};
+    const Pins pins = pins_for(job, context);
     Words command = command_for(job, context, ops_id);
     std::string& key = key_text_; // kept: a buffer of its size is dear to the allocator
     key.assign("kernel-builder/tu/1\n");

@@ -98,6 +98,8 @@ private:
     [[nodiscard]] const Pins& pinned(const std::vector<Requirement>& list, const HostRow& host);
     [[nodiscard]] Words
     command_for(const Job& job, const Context& context, const std::string& ops_id) const;
+    /// What decides the object of a job.
+    [[nodiscard]] Pins pins_for(const Job& job, const Context& context);
     [[nodiscard]] Tu make_tu(const Job& job, const Context& context, const std::string& ops_id);
 
     using JobsKey = std::pair<backend::FrameworkId, const ToolkitRow*>;
