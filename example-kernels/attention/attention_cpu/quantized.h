@@ -135,11 +135,12 @@ inline void store_int4_group(const float* values,
     pair[0] = Float16::narrow(std::min((high - low) / 15.0F, 65504.0F));
     const float scale = Float16::widen(pair[0]);
     const float zero =
-        scale == 0.0F ? 0.0F : std::min(std::max(std::nearbyint(-low / scale), 0.0F), 15.0F);
+        scale == 0.0F ? 0.0F : std::min(std::max(0.0F, std::nearbyint(-low / scale)), 15.0F);
     pair[1] = Float16::narrow(zero);
     const auto code = [&](float value) {
         const float steps = scale == 0.0F ? 0.0F : std::nearbyint(value / scale) + zero;
-        return static_cast<unsigned>(std::min(std::max(steps, 0.0F), 15.0F));
+        // In this order a NaN becomes 0.
+        return static_cast<unsigned>(std::min(std::max(0.0F, steps), 15.0F));
     };
     for (std::int64_t i = 0; i < count; i += 2) {
         codes[i / 2] = static_cast<std::uint8_t>(code(values[i]) | code(values[i + 1]) << 4);

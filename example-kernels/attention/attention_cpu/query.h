@@ -155,7 +155,8 @@ void store_attended(const Problem& problem,
     float lse = sees_a_key ? attended.highest + std::log(attended.total)
                            : -std::numeric_limits<float>::infinity();
     float factor = sees_a_key ? 1.0F / attended.total : 0.0F;
-    if (b.extras.sinks != nullptr) {
+    constexpr float kNone = -std::numeric_limits<float>::infinity();
+    if (b.extras.sinks != nullptr && b.extras.sinks[query.head] != kNone) {
         const float sink = b.extras.sinks[query.head];
         const float most = std::max(lse, sink);
         const float both = most + std::log(std::exp(lse - most) + std::exp(sink - most));

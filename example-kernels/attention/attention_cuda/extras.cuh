@@ -68,6 +68,9 @@ __device__ __forceinline__ float add_sink(const Extras& extras, std::int64_t hea
         return 1.0F;
     }
     const float sink = extras.sinks[head];
+    if (sink == -INFINITY) { // a head without one
+        return 1.0F;
+    }
     const float most = fmaxf(lse, sink);
     const float both = most + logf(expf(lse - most) + expf(sink - most));
     const float factor = expf(lse - both);

@@ -5,6 +5,9 @@
 
 #include "../attention_common/attention.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -102,11 +105,17 @@ inline attention::Extras extras_of(const Tensor& q,
 }
 
 // Dropout of a call; rng_state: two int64, the seed and the offset.
+// Rows to one side of a query: no sequence has more than 2^31, and sums of it stay in 64 bits.
+inline std::int64_t window_of(std::int64_t rows) {
+    return std::min<std::int64_t>(rows, std::numeric_limits<std::int32_t>::max());
+}
+
 inline void add_dropout(attention::Extras& extras,
                         const Tensor& q,
                         double dropout_p,
                         const OptionalTensor& rng_state) {
-    if (!(dropout_p >= 0.0 && dropout_p < 1.0)) {
+    // The kernels compute with the nearest float, and with 1 / (1 - p).
+    if (!(dropout_p >= 0.0 && static_cast<float>(dropout_p) < 1.0F)) {
         fail("dropout_p: must be at least 0 and less than 1");
     }
     if (dropout_p == 0.0) {

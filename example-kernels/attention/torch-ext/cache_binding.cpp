@@ -255,7 +255,10 @@ void check_values(const Place& place, const attention::CacheLayout& layout, std:
     for (std::int64_t b = 0; b < batch; ++b) {
         const std::int64_t used =
             layout.lengths == nullptr ? capacity : layout.lengths[b] + layout.appended;
-        if (used < 0 || used > capacity) {
+        if (layout.lengths != nullptr && layout.lengths[b] < 0) {
+            fail("cache_seqlens: sequence ", b, " has ", layout.lengths[b], " rows");
+        }
+        if (used > capacity) {
             fail("cache_seqlens: sequence ", b, " needs ", used, " rows of ", capacity);
         }
         if (layout.index != nullptr && (layout.index[b] < 0 || layout.index[b] >= places)) {
@@ -377,8 +380,8 @@ std::tuple<Tensor, Tensor> cache_forward(const Tensor& q,
     if (num_splits < 0) {
         fail("num_splits: must not be negative");
     }
-    problem.window_left = window_left;
-    problem.window_right = causal ? 0 : window_right;
+    problem.window_left = window_of(window_left);
+    problem.window_right = causal ? 0 : window_of(window_right);
     problem.scale = static_cast<float>(softmax_scale);
     problem.softcap = static_cast<float>(softcap);
     attention::CacheBuffers buffers{};

@@ -147,8 +147,8 @@ attention::Problem problem_of(const Arguments& a) {
         problem.total_q = problem.batch * problem.max_seqlen_q;
         problem.total_k = problem.batch * problem.max_seqlen_k;
     }
-    problem.window_left = a.window_left;
-    problem.window_right = a.causal ? 0 : a.window_right;
+    problem.window_left = window_of(a.window_left);
+    problem.window_right = a.causal ? 0 : window_of(a.window_right);
     problem.scale = static_cast<float>(a.softmax_scale);
     problem.softcap = static_cast<float>(a.softcap);
     return problem;

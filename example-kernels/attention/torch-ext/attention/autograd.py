@@ -45,7 +45,8 @@ def _setup_context(ctx, inputs, output):
 def _gradient_of_sinks(grad_out, out, lse, sinks, cu_seqlens_q):
     """A sink is a score whose value is 0: its gradient is -sum exp(sink - lse) dot(grad_out, out)."""
     products = (grad_out.float() * out.float()).sum(-1).transpose(-1, -2)  # like lse
-    terms = torch.exp(sinks[:, None] - lse) * products
+    weights = torch.where(lse == -torch.inf, 0.0, torch.exp(sinks[:, None] - lse))
+    terms = weights * products
     if cu_seqlens_q is not None:  # rows outside every sequence were never written
         row = torch.arange(terms.shape[-1], device=terms.device)
         terms = torch.where(row < cu_seqlens_q[-1], terms, 0.0)

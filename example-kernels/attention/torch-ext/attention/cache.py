@@ -20,6 +20,26 @@ def _descale(descale, q, cache):
     return descale if descale.dim() > 2 else descale.expand(shape)
 
 
+def _check_packed(q, cu_seqlens, longest):
+    """What the C++ code cannot see of packed queries; values only where looking costs no wait."""
+    if longest is None:
+        raise ValueError("max_seqlen_q: needed with cu_seqlens_q")
+    if q.dim() != 3:
+        raise ValueError("q: expected [total, heads, d] with cu_seqlens_q")
+    if q.shape[0] == 0 or longest == 0:
+        raise ValueError("q: has no rows")
+    if cu_seqlens.dtype != torch.int32 or cu_seqlens.dim() != 1 or len(cu_seqlens) < 2:
+        raise ValueError("cu_seqlens_q: expected int32 [batch + 1]")
+    if cu_seqlens.device != q.device:
+        raise ValueError(f"cu_seqlens_q: expected on {q.device}, got {cu_seqlens.device}")
+    if q.device.type == "cpu":
+        lengths = cu_seqlens[1:] - cu_seqlens[:-1]
+        if cu_seqlens[0] != 0 or (lengths < 0).any() or cu_seqlens[-1] > q.shape[0]:
+            raise ValueError("cu_seqlens_q: must rise from 0 to at most the rows of q")
+        if lengths.max() > longest:
+            raise ValueError(f"max_seqlen_q: a sequence has {int(lengths.max())} rows, more than {longest}")
+
+
 class _Packed:
     """Packed queries [total, heads, d] as [batch, longest, heads, d], the last query of each sequence
     in the last row, where a mask expects it; the rows before the first are any."""
@@ -101,12 +121,7 @@ def flash_attn_with_kvcache(
     )
     packed = None
     if cu_seqlens_q is not None:
-        if max_seqlen_q is None:
-            raise ValueError("max_seqlen_q: needed with cu_seqlens_q")
-        if q.dim() != 3:
-            raise ValueError("q: expected [total, heads, d] with cu_seqlens_q")
-        if q.shape[0] == 0 or max_seqlen_q == 0:
-            raise ValueError("q: has no rows")
+        _check_packed(q, cu_seqlens_q, max_seqlen_q)
         packed = _Packed(cu_seqlens_q, q.shape[0], max_seqlen_q)
         q = packed.pad(q)
     block_table = one_of(block_table=block_table, page_table=page_table)
@@ -116,7 +131,7 @@ def flash_attn_with_kvcache(
     if (rotary_cos is None) != (rotary_sin is None):
         raise ValueError("rotary_sin: must be given together with rotary_cos")
     if softmax_scale is None:
-        softmax_scale = q.shape[-1] ** -0.5
+        softmax_scale = max(q.shape[-1], 1) ** -0.5
     if isinstance(cache_seqlens, int):
         cache_seqlens = torch.full((q.shape[0],), cache_seqlens, dtype=torch.int32, device=q.device)
     left, right = window_size

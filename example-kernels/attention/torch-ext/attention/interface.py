@@ -41,7 +41,7 @@ def _attention(
     if dropout_p > 0:
         rng_state = torch.randint(1 << 62, (2,), dtype=torch.int64, device=q.device)
     if softmax_scale is None:
-        softmax_scale = q.shape[-1] ** -0.5
+        softmax_scale = max(q.shape[-1], 1) ** -0.5
     left, right = window_size
     out, lse = ops.attention_forward(
         q,
@@ -164,6 +164,8 @@ def flash_attn_varlen_func(
     table = one_of(block_table=block_table, page_table=page_table)
     if table is not None:
         refuse(dropout_p=dropout_p, seqused_q=seqused_q, qv=qv, q_descale=q_descale)
+        if cu_seqlens_q is None:
+            raise ValueError("cu_seqlens_q: needed")
         if seqused_k is None:
             if cu_seqlens_k is None:
                 raise ValueError("seqused_k: needed without cu_seqlens_k")

@@ -33,6 +33,8 @@ def quantize_kv(
     The 4-bit formats divide by `descale`, if it is given, first. Their blocks of a head lie together
     in memory, which is faster to read."""
     numbers = x.float()
+    if descale is not None and descale.shape != (x.shape[-2],):
+        raise ValueError(f"descale: expected [{x.shape[-2]}], one for each head")
     if format == "fp8":
         if group_size is not None:
             raise ValueError("group_size: fp8 has one scale for a head")
@@ -61,7 +63,7 @@ def quantize_kv(
 def _int4(numbers, group_size):
     d = numbers.shape[-1]
     group_size = d if group_size is None else group_size
-    if d % 2 != 0 or d % group_size != 0 or (group_size != d and group_size % 32 != 0):
+    if d % 2 != 0 or group_size < 1 or d % group_size != 0 or (group_size != d and group_size % 32 != 0):
         raise ValueError(f"group_size: expected {d} or a multiple of 32 that divides it")
     numbers = numbers.unflatten(-1, (d // group_size, group_size))
     low, high = numbers.amin(-1).clamp(max=0), numbers.amax(-1).clamp(min=0)
