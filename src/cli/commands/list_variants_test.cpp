@@ -84,8 +84,8 @@ TEST_CASE("list-variants --explain names what is left out and why", "[cli][list-
     REQUIRE(world.run({"list-variants", "--explain"}) == ExitCode::ok);
     const std::string& text = world.terminal.out_text;
     CHECK(text.find("left out:") != std::string::npos);
-    CHECK(text.find("7.0            CUDA 13.0 cannot compile it") != std::string::npos);
-    CHECK(text.find("no-toolkit     CUDA 12.6: no nvcc of this version can be fetched") !=
+    CHECK(text.find("7.0             CUDA 13.0 cannot compile it") != std::string::npos);
+    CHECK(text.find("no-toolkit      CUDA 12.6: no nvcc of this version can be fetched") !=
           std::string::npos);
 }
 
