@@ -127,7 +127,7 @@ private:
             plan::Selection own = selection;
             own.platforms = {platform};
             KB_TRY(const plan::Lock lock,
-                   lock_for(platform, project, base, own, settings, services));
+                   lock_for_platform(project, base, own, settings, services));
             out.entries.insert(out.entries.end(), lock.entries.begin(), lock.entries.end());
         }
         std::ranges::sort(out.entries);
@@ -135,12 +135,13 @@ private:
         return out;
     }
 
-    Result<plan::Lock> lock_for(const backend::Platform& platform,
-                                const project::Project& project,
-                                const LockChoice& base,
-                                const plan::Selection& selection,
-                                const Settings& settings,
-                                const Services& services) {
+    /// Of a selection of one platform.
+    Result<plan::Lock> lock_for_platform(const project::Project& project,
+                                         const LockChoice& base,
+                                         const plan::Selection& selection,
+                                         const Settings& settings,
+                                         const Services& services) {
+        const backend::Platform& platform = selection.platforms.front();
         const auto requirements =
             plan::requirements(project.config, plan::default_support_matrix(), selection);
         // What the project does not pin yet comes from the default lock.
