@@ -185,6 +185,11 @@ private:
     write_card(const project::Project& project, const std::string& text, const Services& services) {
         const sys::Path path = project.root() / "build" / "CARD.md";
         const Result<std::string> before = services.fs.read_file(path);
+        if (text.empty() && before && !sys::exists(services.fs, project.root() / "CARD.md")) {
+            services.terminal.err(
+                "note: 'build/CARD.md' is of a CARD.md that is gone, and would be "
+                "published; delete it if it is not meant any more\n");
+        }
         if (text.empty() || (before && *before == text)) {
             return ExitCode::ok;
         }
