@@ -5,9 +5,51 @@
 #include "support/support.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 namespace kb::test {
 namespace {
+
+/// What a header must include itself: another library's headers happen to bring it, or do not.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kOwners{
+    {{"int8_t", "cstdint"},
+     {"int16_t", "cstdint"},
+     {"int32_t", "cstdint"},
+     {"int64_t", "cstdint"},
+     {"array<", "array"},
+     {"function<", "functional"},
+     {"map<", "map"},
+     {"optional<", "optional"},
+     {"set<", "set"},
+     {"span<", "span"},
+     {"string ", "string"},
+     {"string_view", "string_view"},
+     {"unique_ptr<", "memory"},
+     {"vector<", "vector"}}};
+
+/// "std::" or "std::u" before the name, outside comments.
+bool names(const SourceFile& file, std::string_view name) {
+    return std::ranges::any_of(file.lines, [name](std::string_view line) {
+        const std::string_view code = line.substr(0, line.find("//"));
+        return code.find("std::" + std::string{name}) != std::string_view::npos ||
+               code.find("std::u" + std::string{name}) != std::string_view::npos;
+    });
+}
+
+std::vector<std::string> missing_includes(const SourceFile& file) {
+    std::vector<std::string> out;
+    for (const auto& [name, header] : kOwners) {
+        const std::string line = "#include <" + std::string{header} + ">";
+        if (file.is_header && names(file, name) &&
+            std::ranges::find(file.lines, line) == file.lines.end()) {
+            out.push_back(shown(file) + ": names std::" + std::string{name} + " without " + line);
+        }
+    }
+    return out;
+}
 
 std::vector<std::string> breaches_of(const SourceFile& file) {
     std::vector<std::string> out;
@@ -52,9 +94,8 @@ std::vector<std::string> breaches_of(const SourceFile& file) {
 TEST_CASE("sources follow the rules that no formatter checks", "[style]") {
     std::vector<std::string> breaches;
     for (const SourceFile& file : sources()) {
-        for (std::string& breach : breaches_of(file)) {
-            breaches.push_back(std::move(breach));
-        }
+        std::ranges::move(breaches_of(file), std::back_inserter(breaches));
+        std::ranges::move(missing_includes(file), std::back_inserter(breaches));
     }
     INFO(join(breaches, "\n"));
     CHECK(breaches.empty());
@@ -65,6 +106,12 @@ TEST_CASE("the check sees a missing licence, missing braces and an excluded feat
                          .module = "x",
                          .lines = {"int a;", "    if (a) b = 1;", "auto y = dynamic_cast<T*>(x);"}};
     CHECK(breaches_of(bad).size() == 3);
+    const SourceFile header{
+        .path = source_dir() / "src/x.hpp",
+        .module = "x",
+        .lines = {"#include <vector>", "std::vector<std::uint8_t> a; // std::map<"},
+        .is_header = true};
+    CHECK(missing_includes(header).size() == 1);
 }
 
 } // namespace
