@@ -3,6 +3,7 @@
 
 #include "base/span.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

@@ -3,6 +3,8 @@
 
 #include "binfmt/shared_object.hpp"
 
+#include <vector>
+
 namespace kb::binfmt {
 
 /// Images of the NVIDIA fat binaries that follow each other in a section. Reads headers only.

@@ -3,6 +3,9 @@
 
 #include "binfmt/shared_object.hpp"
 
+#include <string>
+#include <vector>
+
 namespace kb::binfmt {
 
 [[nodiscard]] bool is_elf(Bytes head);

@@ -5,8 +5,12 @@
 
 #include "binfmt/shared_object.hpp"
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace kb::binfmt::elf {
 

@@ -3,6 +3,7 @@
 
 #include "binfmt/byte_reader.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

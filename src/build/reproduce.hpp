@@ -3,6 +3,7 @@
 
 #include "build/pipeline.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

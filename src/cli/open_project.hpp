@@ -6,6 +6,7 @@
 #include "plan/plan.hpp"
 #include "project/project.hpp"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Steps of `read`, one a table of build.toml. Each reports its problems and goes on; what it
 /// returns after a problem is incomplete and must not leave `read`.

@@ -3,6 +3,7 @@
 
 #include "config/config.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>

@@ -4,6 +4,7 @@
 #include "base/diagnostics.hpp"
 #include "document/node.hpp"
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>

@@ -4,6 +4,8 @@
 #include "http/server.hpp"
 #include "http/server_socket.hpp"
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 

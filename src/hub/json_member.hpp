@@ -5,6 +5,7 @@
 #include "digest/digest.hpp"
 #include "document/node.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

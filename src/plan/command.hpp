@@ -7,6 +7,7 @@
 #include "base/words.hpp"
 #include "plan/support_matrix.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

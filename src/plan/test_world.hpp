@@ -3,6 +3,7 @@
 
 #include "plan/plan.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

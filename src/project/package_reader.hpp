@@ -5,6 +5,8 @@
 #include "project/hash_cache.hpp"
 #include "project/variant_dirs.hpp"
 
+#include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 

@@ -8,8 +8,10 @@
 #include "plan/source_snapshot.hpp"
 #include "sys/file_system.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kb::project {

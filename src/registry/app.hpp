@@ -7,6 +7,7 @@
 #include "registry/routes.hpp"
 #include "registry/service.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

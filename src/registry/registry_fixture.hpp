@@ -9,10 +9,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kb::registry::test {
 

@@ -5,6 +5,7 @@
 #include "hub/status.hpp"
 
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>

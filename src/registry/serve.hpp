@@ -4,6 +4,7 @@
 #include "http/server.hpp"
 #include "registry/root.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <string>
 

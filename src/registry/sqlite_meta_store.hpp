@@ -4,6 +4,7 @@
 #include "registry/database.hpp"
 #include "registry/meta_store.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

@@ -6,6 +6,7 @@
 #include "registry/meta_store.hpp"
 #include "registry/reply.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -4,6 +4,9 @@
 #include "sandbox/level.hpp"
 #include "sandbox/spec.hpp"
 
+#include <string>
+#include <vector>
+
 namespace kb::sandbox {
 
 /// What the levels need of the host.

@@ -3,6 +3,7 @@
 
 #include "sys/process.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

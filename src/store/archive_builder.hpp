@@ -3,6 +3,7 @@
 
 #include "store/unpack.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>

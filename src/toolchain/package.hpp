@@ -3,6 +3,10 @@
 
 #include "toolchain/provider.hpp"
 
+#include <optional>
+#include <string_view>
+#include <vector>
+
 namespace kb::toolchain {
 
 /// The tree of an entry, if the store has it.

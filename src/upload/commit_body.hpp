@@ -6,9 +6,11 @@
 #include "upload/hub_client.hpp"
 #include "upload/upload_plan.hpp"
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace kb::upload {
 

@@ -9,8 +9,10 @@
 #include "hub/status.hpp"
 #include "upload/remote_tree.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kb::upload {

@@ -8,6 +8,7 @@
 #include "upload/transfer.hpp"
 #include "upload/upload_plan.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

@@ -3,6 +3,10 @@
 
 #include "upload/transfer.hpp"
 
+#include <cstdint>
+#include <map>
+#include <vector>
+
 namespace kb::upload {
 
 /// One PUT of the whole blob to the action's address, with the action's header fields.

@@ -6,6 +6,7 @@
 #include "upload/remote_tree.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>

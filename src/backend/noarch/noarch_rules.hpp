@@ -3,6 +3,10 @@
 
 #include "backend/rules.hpp"
 
+#include <span>
+#include <string_view>
+#include <vector>
+
 namespace kb::backend {
 
 /// Backends that only Python kernels have (cann, neuron, tpu): nothing is compiled.

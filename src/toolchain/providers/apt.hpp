@@ -5,6 +5,7 @@
 #include "toolchain/providers/deb_sets.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kb::toolchain {
