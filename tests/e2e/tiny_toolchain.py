@@ -69,7 +69,7 @@ def main():
     # The link stubs are compiled into the program: their entry is that of its own default lock.
     root = pathlib.Path(__file__).resolve().parents[2]
     default = json.loads((root / "src/toolchain/data/default.lock.json").read_text())
-    entries = [e for e in default["entries"] if e["id"].startswith("stub/")]
+    entries = [e for e in default["entries"] if e["id"].startswith("stub/manylinux") and e["platform"] == "x86_64-linux"]
     entries.append(entry(bundle, DEB, "deb/gcc-12@12.2.0-14#gcc-12", "x86_64-linux", "gcc-12"))
     entries.append(entry(bundle, WHEEL, "wheel/apache-tvm-ffi@0.1.15.post2#include", "any", "include"))
     lock = {"schema": "kernel-builder/lock/1", "entries": sorted(entries, key=lambda e: e["id"])}

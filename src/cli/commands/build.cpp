@@ -176,7 +176,9 @@ public:
             return card.code;
         }
         const ExitCode code = build_variants(prepared, services);
-        return code == ExitCode::ok ? write_card(prepared.project, card.text, services) : code;
+        // Building twice to compare leaves the project as it was.
+        const bool writes = code == ExitCode::ok && !options_.check_reproducible;
+        return writes ? write_card(prepared.project, card.text, services) : code;
     }
 
 private:
