@@ -47,7 +47,7 @@ class Watch:
     def count(self, method, part):
         with open(self.path) as file:
             file.seek(self.start)
-            rows = [json.loads(line) for line in file if line.startswith("{")]
+            rows = [json.loads(line) for line in file if line.startswith("{") and line.endswith("\n")]
         return sum(row["method"] == method and part in row["path"] and row["status"] == 200 for row in rows)
 
 
