@@ -192,7 +192,8 @@ private:
                 "note: 'build/CARD.md' is of a CARD.md that is gone, and would be "
                 "published; delete it if it is not meant any more\n");
         }
-        if (text.empty() || (before && *before == text)) {
+        const bool built = sys::exists(services.fs, path.parent_path());
+        if (text.empty() || !built || (before && *before == text)) {
             return ExitCode::ok;
         }
         if (const auto done = services.fs.write_atomic(path, text, FileMode::regular); !done) {
